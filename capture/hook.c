@@ -530,7 +530,8 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     return out;
   }
   if ((d->flags & kAtStart) || ((d->flags & kAtOnce) && !feign_capture.sealed)) {
-    const uint32_t level = live(&t->flights, (uintptr_t)x), calls = live(&t->calls, (uintptr_t)x);
+    uint32_t level = live(&t->flights, (uintptr_t)x);
+    const uint32_t calls = live(&t->calls, (uintptr_t)x);
     const uint32_t own =
         __builtin_expect(d->flags & kSpecial, 0) && t->vforks != 0 ? feign_own_level(t) : 0;
     const uint64_t started = ticks();
@@ -544,6 +545,13 @@ static inline __attribute__((always_inline)) struct outcome hooked(
       return out;
     }
     const int began = level < kUnderWay && t->flights.all[level].began;
+    if (__builtin_expect(rings != 0, 0) && (d->flags & (kState | kAtOnce)) == (kState | kAtOnce)) {
+      if (!began) {
+        lands(t, level, (uintptr_t)x); /* or what is said now would come behind it */
+        level = kNoFlight;
+      }
+      rings_give_way(t, out.result);
+    }
     if ((d->flags & kData) && !began && sampled_out(t))
       lands(t, level, (uintptr_t)x);
     else if (watched != 0 || !record_numbers(t, d, a, started, end, out.result, level))
@@ -554,6 +562,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const uint64_t start = ticks();
   out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const uint64_t end = ticks();
+  if (__builtin_expect(d->flags & kState, 0) && rings != 0) rings_give_way(t, out.result);
   if ((d->flags & kData) && sampled_out(t)) return out;
   if (watched == 0 && record_numbers(t, d, a, start, end, out.result, kNoFlight)) return out;
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,

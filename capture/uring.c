@@ -61,6 +61,7 @@ struct ring {
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
   uint32_t under_way;  /* as many of them are taken */
   uint32_t silent;     /* as many of them at most say nothing when they succeed */
+  uint32_t closes;     /* as many of them close a file */
   volatile uint32_t *head, *tail;
   struct held held;      /* its holder's signals */
   const uint32_t* order; /* 0: entries are taken in order */
@@ -77,6 +78,10 @@ struct ring {
 static struct ring* rings;
 static uint32_t ring_places;    /* that have ever been taken */
 static uint64_t rings_of_token; /* the process that has them */
+
+/* Descriptors that were got since there are rings, and that nobody is known to have closed. */
+enum { kNoted = 1 << 16 };
+static uint8_t noted[kNoted];
 
 /* What this thread has entered the kernel for, and which of the requests it has submitted there. */
 struct entered {
@@ -189,6 +194,7 @@ static void let_go(struct ring* r, struct thread* t, uint64_t now);
 static struct ring* free_place(struct thread* t) {
   if (!has_rings()) {
     rings_of_token = *feign_capture.token;
+    __builtin_memset(noted, 0, sizeof noted);
     const long size = (long)sizeof(struct ring) * kRings;
     const long at = system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -245,7 +251,7 @@ static int see_queues(struct ring* r, long fd, const struct io_uring_params* p) 
 
 static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
   r->flags = p->flags;
-  r->first = r->end = r->under_way = r->silent = 0;
+  r->first = r->end = r->under_way = r->silent = r->closes = 0;
   __builtin_memset(r->file, 0, sizeof r->file);
   r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
   r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
@@ -534,6 +540,27 @@ static void reads_selected(struct request* q, long result) {
     ((struct iovec*)q->a[1])->iov_len = (size_t)result;
 }
 
+static struct request* slot(const struct ring* r, uint32_t number) {
+  return (struct request*)(r->slots + (size_t)(number % r->requests) * kRequest);
+}
+
+/* Descriptor @p fd was got: a close that was under way before that is over, though the kernel says
+ * so later. (One that is seen at the same moment may have come after it.) */
+static void gives_way(struct thread* t, struct ring* r, long fd, uint64_t end) {
+  const int had = fd < kNoted && noted[fd];
+  for (uint32_t i = r->first; r->closes != 0 && i != r->end; ++i) {
+    struct request* const q = slot(r, i);
+    if (!q->taken || q->number != SYS_close || q->a[0] != fd || (!had && q->start >= end)) continue;
+    if (q->place > 0) r->file[q->place - 1] = 0;
+    (void)say(t, SYS_close, q->a, q->start, end > q->start ? end : q->start, 0);
+    q->number = kNoCall;
+    q->place = 0;
+    --r->closes;
+    break;
+  }
+  if (fd < kNoted) noted[fd] = 1;
+}
+
 static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t end, long result) {
   /* Not made: one that it was linked behind failed, the program took it back, or there was no
    * buffer to choose. */
@@ -545,20 +572,20 @@ static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t e
   }
   if (q->update && q->a[0] != kAnyPlace && result > 0)
     fill_places(t, r, (uint32_t)q->a[0], (uint32_t)result, (const int*)q->a[1]);
+  const int opens = q->number != kNoCall && q->number != SYS_close && result >= 0 &&
+                    (kDescribed[q->number].flags & kState) != 0;
+  if (opens && q->place == 0) gives_way(t, r, result, end);
+  if (q->number == SYS_close && result >= 0 && q->a[0] < kNoted) noted[q->a[0]] = 0;
   if (q->place == 0 || result < 0) return say(t, q->number, q->a, q->start, end, result);
   const uint32_t place = (uint32_t)(q->place == kAnyPlace ? result : q->place - 1);
   if (place >= kFixedFiles) return 0;
-  const int opens = q->number != SYS_close;
   if (opens) {
-    clear_place(t, q->table, place, end);
     result = direct(q->table, place);
+    gives_way(t, r, result, end);
+    clear_place(t, q->table, place, end);
   }
   q->table->file[place] = (uint8_t)opens;
   return say(t, q->number, q->a, q->start, end, result);
-}
-
-static struct request* slot(const struct ring* r, uint32_t number) {
-  return (struct request*)(r->slots + (size_t)(number % r->requests) * kRequest);
 }
 
 static struct request* at_slot(const struct ring* r, uint32_t which) {
@@ -576,6 +603,7 @@ static void is_under_way(struct ring* r, struct request* q) {
   const uint32_t which = (uint32_t)(((uint8_t*)q - r->slots) / kRequest) + 1;
   q->taken = 1;
   ++r->under_way;
+  r->closes += q->number == SYS_close;
   q->next = 0;
   if (list->first == 0)
     list->first = which;
@@ -596,6 +624,7 @@ static void is_over(struct ring* r, struct request* q) {
   if (q->next == 0) list->last = before;
   q->taken = 0;
   --r->under_way;
+  r->closes -= q->number == SYS_close;
 }
 
 /* Most slots are of requests under way: twice as many are made. */
@@ -605,7 +634,7 @@ static int room_for_more(struct ring* r) {
   if (r->requests >= kMostRequests || see(r, 2, size * 2, -1, 0) == 0) return 0;
   r->slots = (uint8_t*)r->map[2].at;
   r->requests *= 2;
-  r->under_way = 0;
+  r->under_way = r->closes = 0;
   for (uint32_t i = r->first; i != r->end; ++i) {
     const long at = was + (long)(i % (r->requests / 2)) * kRequest;
     const struct request* const from = (const struct request*)at;
@@ -811,6 +840,19 @@ static void let_go(struct ring* r, struct thread* t, uint64_t now) {
   let_signals(&held);
 }
 
+/* A system call has got it. */
+static __attribute__((noinline)) void rings_give_way(struct thread* t, long fd) {
+  if (fd <= 0) return; /* or it made none */
+  (void)look_at_rings(t, 0);
+  if (!has_rings() || t->vforks != 0) return;
+  for (struct ring* r = rings; r != rings + ring_places; ++r) {
+    if (r->state != kThere || !take(r, t, 1)) continue;
+    const uint64_t now = ticks();
+    if (r->state == kThere) gives_way(t, r, fd, now);
+    let_go(r, t, now);
+  }
+}
+
 static void leaves_all(struct thread* t) {
   for (struct ring* r = rings; r != rings + ring_places; ++r) {
     if (r->state != kThere || !take(r, t, 1)) continue;
@@ -830,6 +872,7 @@ static void ends_unless_used(struct ring* r, struct thread* t) {
 }
 
 static void closes_ring(struct thread* t, long fd) {
+  if (fd >= 0 && fd < kNoted) noted[fd] = 0;
   struct ring* const r = ring_of(fd);
   if (r == 0) return;
   r->fd = 0;

@@ -59,6 +59,23 @@ def test_io_uring_of_younger_kernels():
         replays(trace, tmp, work)
 
 
+def test_a_descriptor_is_given_again_before_its_close_is_told():
+    """A descriptor that an open gets was given up before, though the kernel tells of the close later."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = compiled(tmp, "reuse", "-luring")
+        for mode in ((), ("sqpoll",)):
+            trace, work = os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+            os.mkdir(work)
+            records_if_it_can(trace, program, *mode, cwd=work, lacks="the kernel lets nobody use io_uring")
+            lines = feign("convert", trace, "-", "--to", "text").out.splitlines()
+            writes = [line for line in lines if "] write(" in line]
+            assert len(writes) == 61 and all(f'{work}/' in line for line in writes), [line for line in writes if work not in line][:3]
+            replays(trace, tmp, work)
+            shutil.rmtree(work)
+            shutil.rmtree(os.path.join(tmp, "root"))
+
+
 def test_rings_that_several_threads_have():
     """They come and go while others look at them, are shared, known by places in threads' tables, left by jumps out of signal
     handlers and by threads that are cancelled: the program ends as it would, and each request is in the trace, once."""

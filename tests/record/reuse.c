@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* reuse [sqpoll]: requests of io_uring that close a file, open the next one, and read: the open
+ * gets the descriptor that the close has given up, and is over while the reads go on; the kernel
+ * says that both have ended in the other order, now and then. Or a thread of the kernel closes and
+ * reads, and the open is a system call. 77: the kernel lets nobody. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { kRounds = 60, kReads = 14, kBytes = 1 << 20 };
+static char data[kBytes];
+
+static int opens(const char* name) { return open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600); }
+
+int main(int argc, char** argv) {
+  const int sqpoll = argc > 1 && strcmp(argv[1], "sqpoll") == 0;
+  struct io_uring ring;
+  if (io_uring_queue_init(16, &ring, sqpoll ? IORING_SETUP_SQPOLL : 0) != 0) return 77;
+  const int big = open("big", O_RDWR | O_CREAT, 0600);
+  int fd = open("first", O_RDWR | O_CREAT, 0600);
+  if (big < 0 || fd < 0 || write(big, data, kBytes) != kBytes) abort();
+  for (int i = 0; i < kRounds; ++i) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", i);
+    struct io_uring_sqe* const closes = io_uring_get_sqe(&ring);
+    io_uring_prep_close(closes, fd);
+    closes->user_data = 3;
+    int under_way = 1 + kReads;
+    if (!sqpoll) {
+      struct io_uring_sqe* const e = io_uring_get_sqe(&ring);
+      io_uring_prep_openat(e, AT_FDCWD, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      e->user_data = 1;
+      ++under_way;
+    }
+    for (int k = 0; k < kReads; ++k) {
+      struct io_uring_sqe* const reads = io_uring_get_sqe(&ring);
+      io_uring_prep_read(reads, big, data, kBytes, 0);
+      reads->user_data = 2;
+    }
+    if (io_uring_submit(&ring) < 0) abort();
+    for (int other; sqpoll && (other = opens(name)) != fd;)
+      if (close(other) != 0) abort();
+    for (; under_way > 0; --under_way) {
+      struct io_uring_cqe* c;
+      if (io_uring_wait_cqe(&ring, &c) != 0 || c->res < 0) abort();
+      if (c->user_data == 1) fd = c->res;
+      io_uring_cqe_seen(&ring, c);
+    }
+    if (write(fd, name, strlen(name)) < 1) abort();
+  }
+  return 0;
+}
