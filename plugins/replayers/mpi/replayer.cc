@@ -405,6 +405,102 @@ bool make_groups(Replayer& r, const std::set<uint32_t>& ids) {
   return true;
 }
 
+// How it runs, and who replays what.
+void take(Replayer& r, const feign_run& run) {
+  r.root = run.root_fd;
+  r.room.limit(run);
+  if (!FEIGN_HAS(&run, recorded_ranks)) return;
+  r.rank = run.rank;
+  r.ranks = run.ranks;
+  r.rank_of.assign(run.rank_of, run.rank_of + run.recorded_ranks);
+  r.shares = std::set(r.rank_of.begin(), r.rank_of.end()).size() < r.rank_of.size();
+}
+
+// Which fields the arguments of all calls are in.
+void describe_calls(Replayer& r) {
+  const feign_host* const host = r.host;
+  r.mpi_first = host->op(host, "mpi", "MPI_Abort");
+  r.mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");
+  r.args.resize(512 + 256);
+  for (uint32_t i = 0; i < r.args.size(); ++i) {
+    const uint32_t op = i < 512 ? r.mpi_first + i : r.mpiio_first + i - 512;
+    const feign_op_info* info = host->op_info(host, op);
+    const std::string_view layer = info != nullptr ? info->layer : "";
+    if (layer == (i < 512 ? "mpi" : "mpiio")) r.args[i] = args_of_op(*info);
+  }
+}
+
+// Over all ranks; alone, what is there already.
+template <typename T>
+void over_all(const Replayer& r, T* values, int count, MPI_Datatype type, MPI_Op op) {
+  if (r.ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, values, count, type, op, r.world->world));
+}
+
+// What all ranks have to know of what each has looked at. False in all of them, with the status of
+// each, if that cannot be replayed. `status`: what came of looking.
+bool agree(Replayer& r, const Look& look, bool& left, feign_status& status) {
+  const feign_host* const host = r.host;
+  int any[] = {look.joins, look.at_once,        look.makers, r.shares || look.callers,
+               status < 0, !look.inside.empty()};
+  over_all(r, any, 6, MPI_INT, MPI_MAX);
+  if (any[4] != 0) return false;  // who looked in vain says why, and all end
+  r.makers = any[2] != 0;
+  r.callers = any[3] != 0;
+  left = any[5] != 0;
+  if (any[0] != 0)
+    status = host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                        "the program starts ranks while it runs, or joins another one "
+                        "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
+                        "messages cannot be made, want --replayer posix");
+  else if (any[1] != 0)
+    status =
+        host->fail(host, FEIGN_ERR_UNSUPPORTED,
+                   (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
+                    "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
+                       .c_str());
+  return status >= 0;
+}
+
+// Some rank never came to its MPI_Finalize. False in all ranks if one could not look for them.
+bool leave_out_halves(Replayer& r, const feign_plan* plan, feign_status& status) {
+  uint64_t count = 0;
+  if (!Halves(r).find(plan, r.lacks, count, status)) return false;
+  if (count != 0 && r.rank == 0)
+    r.host->log(r.host, FEIGN_LOG_WARN,
+                ("not all ranks came to MPI_Finalize: " + std::to_string(count) +
+                 (count == 1 ? " call whose other half the trace lacks is left out"
+                             : " calls whose other halves the trace lacks are left out"))
+                    .c_str());
+  return true;
+}
+
+// Where messages are sent from and received, and what is read and written.
+feign_status make_memory(Replayer& r, const Look& look, const char* content_text) {
+  // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
+  // to is the one that the other reads from.
+  constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
+  static_assert(kLeast % kMessages >= kMessages / 2);
+  uint64_t part = kLeast;
+  if (look.message >= kLeast && r.options.comm != kNone && r.options.comm != kOrder)
+    part = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
+  over_all(r, &part, 1, MPI_UINT64_T, MPI_MAX);
+  r.half = static_cast<int64_t>(part);
+  int all[] = {r.lists, look.message <= kMost};
+  over_all(r, all, 2, MPI_INT, MPI_MIN);
+  r.lists = all[0] != 0;
+  r.fits = all[1] != 0;
+  // One read or write is at most this long.
+  r.longest = std::clamp<uint64_t>(look.longest, uint64_t{1} << 16, uint64_t{1} << 34);
+  auto content = feign::Content::parse(content_text != nullptr ? content_text : "random");
+  if (content && content->kind == feign::Content::kSparse) content->kind = feign::Content::kRandom;
+  constexpr size_t kMemory = size_t{1} << 22;
+  if (!r.data.map(r.longest, kMemory))
+    return r.host->fail(r.host, FEIGN_ERR_NOMEM, "out of memory");
+  if (content && content->kind == feign::Content::kRandom)
+    content->fill(r.data.get(), std::min(r.longest, kMemory), 1);
+  return FEIGN_OK;
+}
+
 }  // namespace
 
 feign_status Replayer::start() {
@@ -412,95 +508,36 @@ feign_status Replayer::start() {
   if (run == nullptr || run->root_fd < 0)
     return host->fail(host, FEIGN_ERR_ARGUMENT,
                       "there is no root to replay below: want --root DIR");
-  root = run->root_fd;
-  room.limit(*run);
-  if (FEIGN_HAS(run, recorded_ranks)) {
-    rank = run->rank;
-    ranks = run->ranks;
-    rank_of.assign(run->rank_of, run->rank_of + run->recorded_ranks);
-    shares = std::set(rank_of.begin(), rank_of.end()).size() < rank_of.size();
-  }
-  mpi_first = host->op(host, "mpi", "MPI_Abort");
-  mpiio_first = host->op(host, "mpiio", "MPI_File_call_errhandler");
-  args.resize(512 + 256);
-  for (uint32_t i = 0; i < args.size(); ++i) {
-    const uint32_t op = i < 512 ? mpi_first + i : mpiio_first + i - 512;
-    const feign_op_info* info = host->op_info(host, op);
-    const std::string_view layer = info != nullptr ? info->layer : "";
-    if (layer == (i < 512 ? "mpi" : "mpiio")) args[i] = args_of_op(*info);
-  }
+  take(*this, *run);
+  describe_calls(*this);
   // Before the plan is looked at: that asks MPI how long datatypes are.
   const char* why = nullptr;
   world = join(why);
   if (!world) return host->fail(host, FEIGN_ERR_UNSUPPORTED, why);
-  // Alone, nobody waits for others here: that is up to modifier depend.
-  if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
-  Look look{.r = this};
-  feign_status looked = FEIGN_OK;
-  const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1"));
-  if (plan != nullptr) looked = plan->each(plan, Look::each, &look);
-  std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
+  pairs = world->world;
   void* value = nullptr;
   int has = 0;
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &has);
   if (has) most_tag = *static_cast<int*>(value);
-  pairs = world->world;
-  int joins[] = {look.joins, look.at_once,        look.makers, shares || look.callers,
-                 looked < 0, !look.inside.empty()};
-  if (ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, joins, 6, MPI_INT, MPI_MAX, world->world));
-  if (joins[4] != 0) return looked;  // who looked in vain says why, and all end
-  makers = joins[2] != 0;
-  callers = joins[3] != 0;
-  if (joins[0] != 0)
-    return host->fail(host, FEIGN_ERR_UNSUPPORTED,
-                      "the program starts ranks while it runs, or joins another one "
-                      "(MPI_Comm_spawn, MPI_Comm_connect …), and two are called alike: their "
-                      "messages cannot be made, want --replayer posix");
-  if (joins[1] != 0)
-    return host->fail(host, FEIGN_ERR_UNSUPPORTED,
-                      (std::string(kAtOnce) + ": their messages cannot be made, want one of " +
-                       "them (--with filter,process=" + one_program(host) + ") or --replayer posix")
-                          .c_str());
-  if (joins[5] != 0 && ranks > 1 && plan != nullptr && options.comm != kNone) {
-    uint64_t count = 0;
-    if (!Halves(*this).find(plan, lacks, count, looked)) return looked;
-    if (count != 0 && rank == 0)
-      host->log(host, FEIGN_LOG_WARN,
-                ("not all ranks came to MPI_Finalize: " + std::to_string(count) +
-                 (count == 1 ? " call whose other half the trace lacks is left out"
-                             : " calls whose other halves the trace lacks are left out"))
-                    .c_str());
-  }
+  // Alone, nobody waits for others here: that is up to modifier depend.
+  if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
+  Look look{.r = this};
+  feign_status status = FEIGN_OK;
+  const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1"));
+  if (plan != nullptr) status = plan->each(plan, Look::each, &look);
+  std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });
+  bool left = false;
+  if (!agree(*this, look, left, status)) return status;
+  if (left && ranks > 1 && plan != nullptr && options.comm != kNone &&
+      !leave_out_halves(*this, plan, status))
+    return status;
   if (!make_groups(*this, look.groups))
     return host->fail(host, FEIGN_ERR_UNSUPPORTED, "more communicators than 10,000");
   int pointers = look.pointers && options.io == kIoReal;
-  if (ranks > 1)
-    FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, &pointers, 1, MPI_INT, MPI_MAX, world->world));
+  over_all(*this, &pointers, 1, MPI_INT, MPI_MAX);
   if (pointers != 0) make_beside(*this);
   look.neighbours();
-  // Half is no multiple of the memory, or both were the same: then the cache that one rank writes
-  // to is the one that the other reads from.
-  constexpr uint64_t kLeast = uint64_t{1} << 30, kMost = uint64_t{1} << 34;
-  static_assert(kLeast % kMessages >= kMessages / 2);
-  uint64_t part = kLeast;
-  if (look.message >= kLeast && options.comm != kNone && options.comm != kOrder)
-    part = (std::min(look.message, kMost) / kMessages + 1) * kMessages + kMessages / 2;
-  if (ranks > 1)
-    FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, &part, 1, MPI_UINT64_T, MPI_MAX, world->world));
-  half = static_cast<int64_t>(part);
-  int all[] = {lists, look.message <= kMost};
-  if (ranks > 1) FEIGN_MUST(MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, world->world));
-  lists = all[0] != 0;
-  fits = all[1] != 0;
-  // One read or write is at most this long.
-  longest = std::clamp<uint64_t>(look.longest, uint64_t{1} << 16, uint64_t{1} << 34);
-  auto content = feign::Content::parse(run->content != nullptr ? run->content : "random");
-  if (content && content->kind == feign::Content::kSparse) content->kind = feign::Content::kRandom;
-  constexpr size_t kMemory = size_t{1} << 22;
-  if (!data.map(longest, kMemory)) return host->fail(host, FEIGN_ERR_NOMEM, "out of memory");
-  if (content && content->kind == feign::Content::kRandom)
-    content->fill(data.get(), std::min(longest, kMemory), 1);
-  return FEIGN_OK;
+  return make_memory(*this, look, run->content);
 }
 
 Stream::Stream(Replayer& of, const feign_stream_info& info)
