@@ -612,6 +612,29 @@ Activity *filter(Activity *a) { close(open("hangs", O_CREAT | O_WRONLY, 0600)); 
             os.unlink(os.path.join(tmp, "hangs"))
 
 
+def test_a_plugin_that_crashes_is_named():
+    if sanitized() or not shutil.which("cc"):
+        raise Skip("a plain compiler's object, and a command without sanitizers")
+    with Tmp() as tmp:
+        trace, out = put(tmp, "t.strace", GOOD), os.path.join(tmp, "o.feign")
+        for number, fault, text in ((signal.SIGSEGV, "a->length = strlen((const char *)1)", "segmentation fault"), (signal.SIGABRT, "abort()", "abort()"),
+                                    (signal.SIGILL, "__builtin_trap()", "illegal instruction"), (signal.SIGFPE, "raise(SIGFPE)", "arithmetic exception")):
+            source = put(tmp, "crash.c", f"""
+#include <feign.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+Plugin plugin = {{.name = "crash", .version = "1", .intents = FEIGN_FILTER}};
+int init(int argc, char *argv[]) {{ feign_register_plugin(&plugin); return 0; }}
+Activity *filter(Activity *a) {{ {fault}; return a; }}
+""")
+            subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", os.path.join(tmp, "crash.so"), source, "-I", os.path.join(TOP, "include")], check=True)
+            done = subprocess.run(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', FEIGN, "convert", trace, out, "--with", "./crash.so"], cwd=tmp,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            assert (done.returncode, done.stderr) == (-number, f"feign: ./crash.so crashed: {text}; try: feign check ./crash.so\n"), done
+            assert not os.path.exists(out)
+
+
 def test_plugins_that_break_the_rules():
     with Tmp() as t:
         good, out = put(t, "good", GOOD), os.path.join(t, "out.txt")

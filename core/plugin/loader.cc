@@ -19,6 +19,7 @@
 #include <tuple>
 
 #include "base/program.h"
+#include "plugin/crash.h"
 #include "plugin/object.h"
 #include "plugin/options.h"
 #include "plugin/plugin.h"
@@ -345,6 +346,7 @@ Result<Object> load_object(const std::string& given, const std::vector<std::stri
   Object object;
   object.path = path;
   object.roles_said = outside.roles;
+  crashes_may_be_of(path);
   object.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object.handle == nullptr) return no_plugin(path, clean_dlerror(path));
   if (const void* at = own_symbol(object.handle, "feign_plugin_v1")) {
@@ -431,7 +433,7 @@ struct Plugins::Impl {
   ShortFormNumbers numbers;
 };
 
-Plugins::Plugins() : impl_(std::make_unique<Impl>()) {}
+Plugins::Plugins() : impl_(std::make_unique<Impl>()) { tell_crashes(); }
 Plugins::~Plugins() = default;
 
 std::vector<std::string> Plugins::directories() {
