@@ -8,12 +8,20 @@
 #include <random>
 
 #include "base/histogram.h"
+#include "report/format.h"
 #include "report/json_writer.h"
 
 namespace {
 
 using namespace feign;
 using Json = nlohmann::ordered_json;
+
+TEST(Format, CutsNothingOff) {
+  for (const size_t length : {size_t{0}, size_t{510}, size_t{511}, size_t{512}, size_t{5000}}) {
+    const std::string text(length, 'x');
+    EXPECT_EQ(feign::format("%s%d", text.c_str(), 7), text + "7");
+  }
+}
 
 TEST(JsonWriter, WritesWhatNlohmannJsonWouldPrint) {
   Json want{{"text", "a\"b\\c\n\x01"},

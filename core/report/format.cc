@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "report/format.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <string_view>
@@ -8,12 +9,20 @@
 namespace feign {
 
 std::string format(const char* how, ...) {
-  char buffer[512];
-  va_list args;
+  std::string text(512, '\0');
+  const auto print = [&](va_list args) { return vsnprintf(text.data(), text.size(), how, args); };
+  va_list args, again;
   va_start(args, how);
-  vsnprintf(buffer, sizeof buffer, how, args);
+  va_copy(again, args);
+  const int length = std::max(print(args), 0);
   va_end(args);
-  return buffer;
+  if (static_cast<size_t>(length) >= text.size()) {
+    text.resize(static_cast<size_t>(length) + 1);
+    (void)print(again);
+  }
+  va_end(again);
+  text.resize(static_cast<size_t>(length));
+  return text;
 }
 
 // 1234567 as "1,234,567".
