@@ -19,11 +19,12 @@ def run(*command, **how):
 
 
 def install(tmp):
-    """Installs below a directory; the prefix there."""
+    """Installs, and moves the prefix into a directory; where it is then."""
     if sanitized():
         raise Skip("a build with sanitizers is not for installing")
     run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", os.path.join(tmp, "dest"))
-    return os.path.join(tmp, "dest/usr/local")
+    os.rename(os.path.join(tmp, "dest/usr/local"), os.path.join(tmp, "moved"))
+    return os.path.join(tmp, "moved")
 
 
 def test_installed_package_and_template():
@@ -31,7 +32,7 @@ def test_installed_package_and_template():
         prefix = install(tmp)
         feign = os.path.join(prefix, "bin/feign")
         plugindir = os.path.dirname(glob.glob(prefix + "/lib*/**/feign/1/strace.so", recursive=True)[0])
-        # A moved prefix finds its plug-ins beside the command.
+        # A moved prefix finds its plug-ins beside the command, and feign.pc what lies around it.
         assert "strace" in run(feign, "inspect", "--names")
         assert os.path.exists(prefix + "/share/man/man1/feign.1")
         assert os.path.exists(prefix + "/share/bash-completion/completions/feign")
@@ -50,7 +51,8 @@ def test_installed_package_and_template():
 
         # The template, against feign.pc alone.
         pc = os.path.dirname(glob.glob(prefix + "/**/feign.pc", recursive=True)[0])
-        env = {**os.environ, "PKG_CONFIG_PATH": pc, "PKG_CONFIG_SYSROOT_DIR": os.path.join(tmp, "dest")}
+        env = {**os.environ, "PKG_CONFIG_PATH": pc}
+        assert os.path.samefile(run("pkg-config", "--variable=plugindir", "feign", env=env).strip(), plugindir)
         source, build = os.path.join(tmp, "mine"), os.path.join(tmp, "mine/build")
         shutil.copytree(prefix + "/share/doc/feign/examples/plugin-template", source)
         run("meson", "setup", build, source, "-Dwerror=true", env=env)
