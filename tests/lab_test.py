@@ -641,6 +641,7 @@ def test_an_optimiser_outside_asks_and_is_answered():
         assert first["id"] == 7 and len(first["seconds"]) == 2 and first["failed"] == 0 and first["comparison"]["pairs"] == 2, first
         assert min(first["seconds"]) < 0.1, "a quarter of the pauses, of 100 ms; the other run may have waited for a processor"
         assert wild["id"] == "x" and wild["label"] == "shaken max=2ms"
+        assert first["comparison"]["resolves"] >= 0 and wild["comparison"]["resolves"] is None, "of one pair nothing is known"
         said = [w["error"] for w in wrong]
         for text, want in zip(said, ["want one of baseline, paced, shaken", "soon", "no parameter \"least\"; it has max", "want afap", "repeats: want",
                                      "unknown key \"variants\"", "want a JSON object", "want a JSON object"]):

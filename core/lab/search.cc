@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "cli/run.h"
 #include "lab/statistics.h"
+#include "lab/summary.h"
 #include "plugin/options.h"
 #include "report/format.h"
 
@@ -62,15 +63,6 @@ void judge(Candidate& c, const std::vector<Cell>& baseline, uint64_t repeats, co
       if (other != times.end() && other->second > 0 && mine->second > 0)
         c.logs.push_back(std::log(mine->second / other->second));
     }
-}
-
-Json comparison_json(const Comparison& c) {
-  return {{"pairs", c.pairs},
-          {"ratio", c.ratio},
-          {"interval", {c.low, c.high}},
-          {"verdict", verdict_name(c.verdict)},
-          {"resolves", c.resolves},
-          {"repeats_needed", c.needed != 0 ? Json(c.needed) : Json(nullptr)}};
 }
 
 }  // namespace

@@ -119,6 +119,15 @@ LabSummary summarize(const Results& results) {
   return s;
 }
 
+Json comparison_json(const Comparison& c) {
+  return {{"pairs", c.pairs},
+          {"ratio", c.ratio},
+          {"interval", {c.low, c.high}},
+          {"verdict", verdict_name(c.verdict)},
+          {"resolves", c.pairs > 1 ? Json(c.resolves) : Json(nullptr)},
+          {"repeats_needed", c.needed != 0 ? Json(c.needed) : Json(nullptr)}};
+}
+
 std::string verdict_text(const LabRow& row) {
   const Comparison& c = row.comparison;
   if (row.baseline || c.pairs == 0) return {};
@@ -216,15 +225,8 @@ std::string summary_json(const LabSummary& s) {
                   {"bytes_read", r.bytes_read},
                   {"bytes_written", r.bytes_written},
                   {"fidelity", r.fidelity}};
-      if (!r.baseline && r.comparison.pairs != 0) {
-        const Comparison& c = r.comparison;
-        row["comparison"] = {{"pairs", c.pairs},
-                             {"ratio", c.ratio},
-                             {"interval", {c.low, c.high}},
-                             {"verdict", verdict_name(c.verdict)},
-                             {"resolves", c.resolves},
-                             {"repeats_needed", c.needed != 0 ? Json(c.needed) : Json(nullptr)}};
-      }
+      if (!r.baseline && r.comparison.pairs != 0)
+        row["comparison"] = comparison_json(r.comparison);
       rows.push_back(std::move(row));
     }
     j["groups"].push_back({{"trace", g.trace}, {"root", g.root}, {"rows", std::move(rows)}});

@@ -43,6 +43,7 @@ struct LabSummary {
 LabSummary summarize(const Results& results);
 std::string summary_text(const LabSummary& summary);
 std::string summary_json(const LabSummary& summary);
+Json comparison_json(const Comparison& comparison);
 // What is to be said of a row: in a few words, and what more repeats could tell ("" if nothing).
 std::string verdict_text(const LabRow& row);
 std::string resolve_text(const LabRow& row);
