@@ -526,7 +526,7 @@ def test_options_that_do_nothing_say_so():
                           ("mpi-hints", "neither set, add, drop nor collective was given")):
         r = feign("replay", SHIPPED, "--replayer", "null", "-q", "--with", options)
         assert r.status == 0 and text in r.err, r.err
-    for option, want in ("--require", "SHARE"), ("--pace", "PACE"), ("--max-bytes", "SIZE"), ("--ranks", "0,3-5"), ("--root", "DIR"):
+    for option, want in ("--require", "SHARE"), ("--pace", r"afap\|think\|timed"), ("--max-bytes", "SIZE"), ("--ranks", "0,3-5"), ("--root", "DIR"):
         refuses("replay", SHIPPED, "--replayer", "null", option, "", text=f"{option}: want {want}")
     for words in ("info", "--cwd=", SHIPPED), ("record", "--output=", "/tmp/never-made", "--", "true"):
         refuses(*words, text=f"{words[1]}: want a value behind it")
@@ -542,8 +542,30 @@ def test_help_of_a_command():
         assert feign("help", command).out == r.out
         assert r.status == 0 and "(1x)" not in r.out and "First steps" not in r.out, r.out
         assert not re.search(r"^  --\S+ TEXT", r.out, re.M), "an option says what it takes: " + r.out
+    for command in feign("man").out.split(".SH DESCRIPTION")[0].split(".B feign ")[1:]:
+        out = feign(command.split()[0], "--help").out
+        assert not re.search(r":\{|:\w+ in \[|=trace", out), "an option says what it takes once: " + out
     assert "First steps" in feign("--help").out
     assert feign("help").out == feign("help", "help").out == feign("--help").out
+
+
+def test_manual():
+    page = feign("man").out
+    assert ".B feign record\n[options] [COMMAND...]\n" in page and ".B feign replay\n[options] TRACE...\n" in page, page[:900]
+    statuses = page.split(".SH EXIT STATUS")[1]
+    assert "the lab has runs that failed" in statuses and "128 and the signal" in statuses and "FEIGN_DYGRAPHS" in statuses
+
+
+def test_words_that_complete():
+    words = 'source <(feign completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _feign; echo "${COMPREPLY[*]}"'
+    for typed, offered in ((("rep",), "replay"), (("replay", "--order", ""), "depend stream trace"), (("replay", "--pace", "t"), "think timed"),
+                           (("replay", "--map", ""), "block cyclic"), (("record", "--tracer", ""), "feign strace"),
+                           (("discover", "--per", ""), "process thread"), (("completion", ""), "bash"), (("inspect", "--n"), "--names"),
+                           (("inspect", "jit"), "jitter")):
+        with Tmp() as tmp:
+            r = subprocess.run(["bash", "-c", words, "bash", "feign", *typed], cwd=tmp, capture_output=True, text=True,
+                               env={**os.environ, "PATH": os.path.dirname(FEIGN) + ":" + os.environ["PATH"]})
+        assert r.stdout.strip() == offered and not r.stderr, (typed, r)
 
 
 def test_roles():

@@ -83,7 +83,7 @@ void Common::explaining(CLI::App& a) {
                "Say, for the first N activities [20], which modifier changed, injected, merged "
                "or dropped what")
       ->type_name("[N]")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
+      ->check(between(uint64_t{1}, uint64_t{1} << 32))
       ->expected(1);
 }
 
@@ -94,16 +94,17 @@ void Common::replaying(CLI::App& a) {
        "--pace", pace,
        "afap: as fast as possible; think[,scale=F]: with the recorded pauses; timed[,scale=F]: "
        "each activity at its recorded time [afap]")
-      ->type_name("PACE");
+      ->type_name("afap|think|timed");
   a.add_option("--order", order,
                "trace: as recorded over all streams; depend: side by side, but nothing overtakes "
-               "what it needs; stream: side by side, only each stream's own order [trace]")
-      ->type_name("ORDER");
+               "what it needs; stream: side by side, only each stream's own order [trace; under "
+               "mpirun depend, but for what its messages order]")
+      ->type_name("trace|depend|stream");
   a.add_option(
        "--content", content,
        "What prepared and written files hold: sparse (the default; no bytes), zeros, random "
        "or ratio=N (to compress N:1)")
-      ->type_name("CONTENT");
+      ->type_name("sparse|zeros|random|ratio=N");
   a.add_option("--max-bytes", max_bytes,
                "Write no more than this, prepared files included (default: 95 % of what is free)")
       ->type_name("SIZE");
@@ -113,7 +114,7 @@ void Common::replaying(CLI::App& a) {
        "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
        "processors kept from sleeping deeply) [think: busy, timed: awake where "
        "that is permitted]")
-      ->type_name("HOW");
+      ->type_name("busy|hybrid|sleep|spin|awake");
   a.add_option("--streams-per-core", streams_per_core,
                "Threads a processor; more streams than that share them [256 threads in all]")
       ->type_name("N");
@@ -131,8 +132,8 @@ void Common::replaying(CLI::App& a) {
   a.add_option("--drop-caches", drop_caches,
                "When all is prepared, start cold: all (the machine's caches, where that is "
                "permitted) or files (those below the root)")
-      ->type_name("WHICH")
-      ->check(CLI::IsMember({"all", "files"}));
+      ->type_name("all|files")
+      ->check(one_of({"all", "files"}));
   a.add_option("--before", before,
                "A command for sh, after that and before the first call (FEIGN_ROOT is the root)")
       ->type_name("COMMAND");

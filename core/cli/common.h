@@ -14,6 +14,15 @@ namespace feign {
 
 constexpr int kDone = 0, kShort = 1, kBad = 2;
 
+// What an option may be, of which help says no more than its type: thread|process.
+inline CLI::Validator one_of(const std::vector<std::string>& words) {
+  return CLI::IsMember(words).description("");
+}
+template <typename Number>
+CLI::Validator between(Number least, Number most) {
+  return CLI::Range(least, most).description("");
+}
+
 // One line on a terminal, once something takes more than a second.
 class ProgressLine {
  public:

@@ -215,7 +215,10 @@ int main(int argc, char** argv) {
     pipeline->takes(app);
     want_values(app, false);
     completion = app.add_subcommand("completion", "Print a shell completion script");
-    completion->add_option("SHELL", shell, "bash")->required()->check(CLI::IsMember({"bash"}));
+    completion->add_option("SHELL", shell, "For which shell")
+        ->type_name("bash")
+        ->required()
+        ->check(one_of({"bash"}));
     man = app.add_subcommand("man", "Print the manual page (roff)");
     for (CLI::App* const sub : {completion, man}) sub->footer("");
   }

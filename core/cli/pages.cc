@@ -2,6 +2,8 @@
 // Man page and shell completion, made by walking the command line's description.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "cli/cli.h"
 
@@ -56,24 +58,23 @@ std::string joined(const std::vector<std::string>& list) {
   return out;
 }
 
-// Options that take one of a few words, of all commands: what CLI11 says of them is "NAME:{a,b}".
+// What may follow an option, or a command, where that is one of a few words: the small ones of
+// trace|depend|stream, or of block|cyclic|FILE.
 std::string choices(const CLI::App& app) {
-  std::map<std::string, std::string> found;
+  std::map<std::string, std::set<std::string>> found;
   std::vector<const CLI::App*> apps{&app};
   for (const CLI::App* sub : app.get_subcommands(shown)) apps.push_back(sub);
   for (const CLI::App* a : apps)
     for (const CLI::Option* o : a->get_options()) {
-      const std::string type = o->get_type_name();
-      const size_t open = type.find('{'), close = type.find('}');
-      if (open == std::string::npos || close == std::string::npos || o->get_positional()) continue;
-      std::string list = type.substr(open + 1, close - open - 1);
-      std::replace(list.begin(), list.end(), ',', ' ');
-      std::string& all = found["--" + o->get_single_name()];
-      if (all.find(list) == std::string::npos) all += (all.empty() ? "" : " ") + list;
+      std::istringstream type(o->get_type_name());
+      for (std::string word; std::getline(type, word, '|');)
+        if (word.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string::npos)
+          found[o->get_positional() ? a->get_name() : "--" + o->get_single_name()].insert(word);
     }
   std::string out;
-  for (const auto& [option, list] : found)
-    out += "    " + option + ") COMPREPLY=($(compgen -W '" + list + "' -- \"$cur\")); return;;\n";
+  for (const auto& [before, words] : found)
+    out += "    " + before + ") COMPREPLY=($(compgen -W '" + joined({words.begin(), words.end()}) +
+           "' -- \"$cur\")); return;;\n";
   return out;
 }
 
@@ -85,11 +86,15 @@ std::string man_page(const CLI::App& app) {
                     roff("replay what an application did to storage, and change it on the way") +
                     "\n.SH SYNOPSIS\n.B feign\n\\-\\-plugin NAME[,key=value...] ...\n.br\n";
   for (const CLI::App* sub : app.get_subcommands(shown)) {
-    out += ".B feign " + roff(sub->get_name()) + "\n";
+    // Options come first: what follows COMMAND is COMMAND's.
+    out += ".B feign " + roff(sub->get_name()) + "\n[options]";
     for (const CLI::Option* o : sub->get_options())
-      if (o->get_positional())
-        out += roff(o->get_name()) + (o->get_items_expected_max() > 1 ? "..." : "") + " ";
-    out += "[options]\n.br\n";
+      if (o->get_positional()) {
+        const std::string name =
+            roff(o->get_name()) + (o->get_items_expected_max() > 1 ? "..." : "");
+        out += " " + (o->get_required() ? name : "[" + name + "]");
+      }
+    out += "\n.br\n";
   }
   out += ".SH DESCRIPTION\n" + roff(app.get_description()) + "\n.SH OPTIONS OF THE PIPELINE FORM\n";
   options(app, out);
@@ -102,10 +107,15 @@ std::string man_page(const CLI::App& app) {
   }
   out +=
       ".SH EXIT STATUS\n.TP\n.B 0\nDone.\n.TP\n.B 1\nThe replay ran, but fidelity is under "
-      "\\-\\-require, or it ended early.\n"
+      "\\-\\-require, or it ended early; the lab has runs that failed; the plug\\-in breaks the "
+      "contract.\n"
       ".TP\n.B 2\nUsage, or bad input; nothing was done or left half\\-written.\n"
+      ".TP\n.B feign record\nCOMMAND's own; 128 and the signal's number if a signal ended it; 2 if "
+      "recording could not begin.\n"
       ".SH ENVIRONMENT\n.TP\n.B FEIGN_PLUGIN_PATH\nDirectories to look for plug\\-ins in first, "
       "with colons between.\n"
+      ".TP\n.B FEIGN_DYGRAPHS\nThe directory with dygraph.min.js and dygraph.css, for pages with "
+      "plots.\n"
       ".TP\n.B TMPDIR\nWhere the plan of a replay is kept while it runs.\n";
   return out;
 }
@@ -115,12 +125,12 @@ std::string bash_completion(const CLI::App& app) {
       "# bash completion for feign; load it with: source <(feign completion bash)\n_feign() {\n"
       "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} sub=\n"
       "  [[ ${COMP_CWORD} -gt 1 ]] && sub=${COMP_WORDS[1]}\n"
+      "  [[ $cur == -* ]] && prev=\n"
       "  case $prev in\n"
       "    --plugin|-p|--with|--provider|--replayer|--to|inspect)\n"
       "      COMPREPLY=($(compgen -W \"$(feign inspect --names 2>/dev/null)\" -- \"$cur\") "
       "$(compgen -f -- \"$cur\")); return;;\n"
-      "    --root) COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n"
-      "    --pace) COMPREPLY=($(compgen -W 'afap think timed' -- \"$cur\")); return;;\n" +
+      "    --root) COMPREPLY=($(compgen -d -- \"$cur\")); return;;\n" +
       choices(app) +
       "  esac\n  if [[ $cur != -* && -n $sub ]]; then COMPREPLY=($(compgen -f -- \"$cur\")); "
       "return; fi\n"

@@ -102,11 +102,11 @@ class DiscoverCommand : public Command {
             ->type_name("N|0,2-5|none");
     app.add_option("--per", per_, "What a node is [thread]")
         ->type_name("thread|process")
-        ->check(CLI::IsMember({"thread", "process"}));
+        ->check(one_of({"thread", "process"}));
     app.add_option("--sample-period", options_.sample_period,
                    "Hold a node before every so many of its calls [1]")
         ->type_name("CALLS")
-        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+        ->check(between(uint64_t{1}, uint64_t{1} << 40));
     app.add_flag("--adaptive", options_.adaptive,
                  "Begin with few delays, and make more only where it is not clear who waits for "
                  "what");
@@ -118,16 +118,16 @@ class DiscoverCommand : public Command {
         ->type_name("PERCENT");
     app.add_option("--repeat", options_.repeat, "Throttle each node in so many runs [1]")
         ->type_name("RUNS")
-        ->check(CLI::Range(1, 1000));
+        ->check(between(1, 1000));
     app.add_option("--factor", options_.factor,
                    "A node that does not move for so many times its longest pause is blocked [2]")
         ->type_name("F")
-        ->check(CLI::Range(1.0, 1000.0));
+        ->check(between(1.0, 1000.0));
     app.add_option(
            "--compute-from", compute_from_,
            "Compute times: by throttling, or what is not in calls that can wait [throttling]")
         ->type_name("throttling|blocking")
-        ->check(CLI::IsMember({"throttling", "blocking"}));
+        ->check(one_of({"throttling", "blocking"}));
     app.add_flag("--mpi", options_.mpi,
                  "Look at MPI's calls, too; done by itself if COMMAND is mpirun or the like");
     app.add_flag("--tolerate", options_.tolerate,
@@ -147,7 +147,7 @@ class DiscoverCommand : public Command {
         ->type_name("COMMAND");
     hosts_ = app.add_option("--hosts", options_.hosts,
                             "Other hosts that the command runs on; feign is there, too")
-                 ->type_name("A,B,...")
+                 ->type_name("A,B")
                  ->delimiter(',');
     app.add_option("--reach", options_.reach,
                    "How a command is started there: gets a host and the command [ssh]")

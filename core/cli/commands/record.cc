@@ -94,13 +94,12 @@ class RecordCommand : public Command {
  public:
   using Command::Command;
   void takes(CLI::App& app) override {
-    app.add_option("-o,--output", options_.output, "The trace")
-        ->type_name("FILE.feign")
-        ->capture_default_str();
+    app.add_option("-o,--output", options_.output, "The trace [trace.feign]")
+        ->type_name("FILE.feign");
     app.add_option("--tracer", options_.tracer,
                    "feign: a library in the program; strace: for what takes none [feign]")
-        ->type_name("NAME")
-        ->check(CLI::IsMember({"feign", "strace"}));
+        ->type_name("feign|strace")
+        ->check(one_of({"feign", "strace"}));
     app.add_option("--include", options_.include,
                    "Keep only calls on paths that fit this glob; several")
         ->type_name("GLOB")
@@ -120,7 +119,7 @@ class RecordCommand : public Command {
     app.add_option("--layer", options_.layers,
                    "Record these layers: posix, stdio, mpi, mpiio, those of --with; several "
                    "[posix, and those of --with]")
-        ->type_name("NAME")
+        ->type_name("posix|stdio|mpi|mpiio|NAME")
         ->expected(1)
         ->allow_extra_args(false)
         ->take_all();
@@ -133,7 +132,7 @@ class RecordCommand : public Command {
         ->take_all();
     app.add_option("--sample", options_.sample, "Record one read or write of so many [1]")
         ->type_name("N")
-        ->check(CLI::Range(1, 1000000));
+        ->check(between(1, 1000000));
     app.add_option("--max-size", max_size_,
                    "Stop at this many bytes of records, before they are compressed")
         ->type_name("SIZE");
