@@ -759,6 +759,7 @@ def test_yaml():
             ("plugins:\n  - strace: [a]\n", r"p\.yaml:2:13: want a map of options"),
             ("plugins:\n  - strace: {file: x}\n  - nosuch\n", r'^feign: [^ ]*p\.yaml:3:5: unknown plug-in "nosuch"'),
             ("plugins: []\npace: fast\n", r'p\.yaml:2:7: pace: "fast": want afap, think\[,scale'),
+            ("plugins: []\nprepare: perhaps\n", r'p\.yaml:2:10: prepare: "perhaps": want yes or no'),
             ("plugins: []\nplugins: []\n", r'p\.yaml:2:1: "plugins" is there twice'),
             ("- a\n- b\n", r"p\.yaml:1:1: want a map"),
             ("plugins: []\n---\nplugins: []\n", r"p\.yaml:2:1: a second document begins here"),

@@ -67,11 +67,11 @@ Result<std::string> setting_text(Document& d, const std::string& key, yaml_node_
 
 }  // namespace
 
-Result<bool> truth(Document& d, const yaml_node_t& n) {
-  auto text = d.scalar(n, "yes or no");
+Result<bool> truth(Document& d, const std::string& key, const yaml_node_t& n) {
+  auto text = d.scalar(n, key + ": want yes or no");
   if (!text) return std::move(text.error());
   bool yes = false;
-  if (!parse_truth(*text, yes)) return d.error(n, "\"" + *text + "\": want yes or no");
+  if (!parse_truth(*text, yes)) return d.error(n, key + ": \"" + *text + "\": want yes or no");
   return yes;
 }
 
@@ -97,7 +97,7 @@ Result<PipelineOptions> load_pipeline(const std::string& path) {
       if (!text) return std::move(text.error());
       out.replay.root = *text;
     } else if (key == "prepare") {
-      auto yes = truth(d, *value);
+      auto yes = truth(d, key, *value);
       if (!yes) return std::move(yes.error());
       out.replay.prepare = *yes;
     } else if (const Setting* const setting = replay_setting(key); setting != nullptr) {

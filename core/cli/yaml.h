@@ -119,6 +119,6 @@ class Document {
 };
 
 // yes/true/on, no/false/off.
-Result<bool> truth(Document& d, const yaml_node_t& n);
+Result<bool> truth(Document& d, const std::string& key, const yaml_node_t& n);
 
 }  // namespace feign

@@ -200,7 +200,7 @@ class Reader {
           place = value;
           if (auto done = d_.each(*value, add_file); !done) return done;
         } else if (key == "keep-going") {
-          auto yes = truth(d_, *value);
+          auto yes = truth(d_, key, *value);
           if (!yes) return std::move(yes.error());
           if (*yes) t.options.push_back("--keep-going");
         } else if (key == "name" || key == "provider" || key == "ranks" || key == "cwd") {
