@@ -161,6 +161,8 @@ def test_an_accuracy_that_is_enough_ends_the_search():
         refuses("discover", "-o", os.path.join(tmp, "o"), "--accuracy", "101", "--", "true", text="--accuracy 101: want a percentage")
         for option in ("--accuracy", "90%"), ("--budget", "5m"):
             refuses("discover", "-o", os.path.join(tmp, "o"), *option, "--", "true", text=" ".join(option) + ": without --adaptive")
+        for option in ("--repeat", "2"), ("--sample-period", "10"):
+            refuses("discover", "-o", os.path.join(tmp, "o"), "--adaptive", *option, "--", "true", text=" ".join(option) + ": with --adaptive")
 
 
 def test_budget_ends_the_search_and_says_so():
@@ -369,7 +371,7 @@ def test_a_run_without_end_is_ended_and_says_where_everybody_was():
         os.mkfifo(os.path.join(tmp, "fifo"))
         begin = time.monotonic()
         refuses("discover", "-o", os.path.join(tmp, "o"), "--timeout", "500ms", "--", "sh", "-c", f"(echo > {tmp}/fifo) & wait",
-                text="did not end within .*main: in .*main/1: in open")
+                text=r"did not end within 500 ms \(--timeout\).*main: in .*main/1: in open")
         assert time.monotonic() - begin < 20
         assert not glob.glob(os.path.join(tmp, "o*"))
 

@@ -333,8 +333,7 @@ Result<RunOutcome> Watcher::run(const std::function<void(uint64_t)>& progress) {
     // What it left running may go on for a while, if it is a node.
     if (over && !*alive) break;
     if (now - begin > plan_.timeout_ns)
-      return stuck("the run did not end within " +
-                   std::to_string(plan_.timeout_ns / 1'000'000'000) + " s (--timeout)");
+      return stuck("the run did not end within " + format_time(plan_.timeout_ns) + " (--timeout)");
     // Seldom, the longer it takes: looking takes time of the nodes'.
     sleep_ns(holding_ != UINT64_MAX
                  ? std::clamp((now - std::min(now, hold_begin_)) / 16, kPoll_ns / 2, 10 * kPoll_ns)

@@ -203,6 +203,13 @@ class DiscoverCommand : public Command {
         return failed(Error(FEIGN_ERR_ARGUMENT, std::string(name) + " " + *text +
                                                     ": without --adaptive all is looked at, "
                                                     "whatever it takes: want --adaptive with it"));
+    for (const auto& [name, value] : {std::pair{"--repeat", uint64_t{options_.repeat}},
+                                      std::pair{"--sample-period", options_.sample_period}})
+      if (value != 1 && options_.adaptive)
+        return failed(Error(FEIGN_ERR_ARGUMENT,
+                            std::string(name) + " " + std::to_string(value) +
+                                ": with --adaptive nodes are held where and as often as it "
+                                "takes: want one of the two"));
     options_.per_process = per_ == "process";
     options_.compute = compute_from_ == "blocking" ? discover::ComputeFrom::kBlocking
                                                    : discover::ComputeFrom::kThrottling;
