@@ -942,6 +942,10 @@ def test_what_mpi_itself_does_is_made_too():
                 assert report["mismatched"] == 0, report["mismatches"]
                 assert report["ops"]["mpi:MPI_Init"]["skipped"] == 4 and report["ops"]["openat"]["replayed"] > 500, report["ops"]
                 assert os.path.getsize(root + made) == os.path.getsize(made)
+        with Tmp() as root:
+            report = feign("replay", trace, "--root", root, "--replayer", "posix", "--replayer", "mpi,comm=none", "--json",
+                           env={"OMPI_MCA_plm": "isolated"}).json()
+            assert report["mismatched"] == 0 and report["ops"]["mpi:MPI_Init"]["skipped"] == 4, report["mismatches"]
 
 
 TWICE = r"""

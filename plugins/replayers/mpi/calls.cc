@@ -533,7 +533,8 @@ namespace {
 void make(Stream& s, uint32_t op, Does does) {
   const bool none = s.r->options.comm == kNone;
   if (none && does != Does::kStart && does != Does::kEnd && does != Does::kEndSome &&
-      does != Does::kRequest && does != Does::kMakeType)
+      does != Does::kRequest && does != Does::kMakeType && does != Does::kInit &&
+      does != Does::kFinalize)
     return stand_in(s);
   switch (does) {
     case Does::kSend:
