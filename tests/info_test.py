@@ -47,6 +47,19 @@ def test_what_was_taken_for_granted_stays_with_a_converted_trace():
                 assert feign("replay", trace, "--root", root, "--json", *order).json()["notes"] == notes
 
 
+def test_columns_stay_below_their_heads():
+    with Tmp() as tmp:
+        mpi, strace = os.path.join(tmp, "t_h_0_0.trc"), os.path.join(tmp, "t.strace")
+        with open(mpi, "w", encoding="ascii") as f:
+            f.write("<Program>\n<Barrier cid='0' time='1.0' end='1.1'/>\n<Reduce_scatter cid='0' time='2.0' end='2.1'/>\n</Program>\n")
+        with open(strace, "w", encoding="ascii") as f:
+            f.write('7 1.1 sched_get_priority_max(SCHED_RR) = 99 <0.1>\n7 1.3 getpid() = 7 <0.1>\n7 1.5 open("/a", O_RDONLY) = 3 <0.1>\n')
+        for trace, head, names in (mpi, "op", ("mpi:MPI_Barrier", "mpi:MPI_Reduce_scatter")), (strace, "call", ("sched_get_priority_max", "getpid")):
+            lines = feign("info", trace).out.splitlines()
+            rows = [line for line in lines if line.split()[:1] and line.split()[0] in (head, *names)]
+            assert len({line.index(line.split()[1]) + len(line.split()[1]) for line in rows}) == 1 and len(rows) == 3, rows
+
+
 def test_how_files_are_read_and_written():
     opens = ['openat(AT_FDCWD, "/a", O_RDONLY) = 3', 'openat(AT_FDCWD, "/b", O_RDWR) = 4']
     in_a_row = ['read(3, "", 4096) = 4096'] * 50

@@ -109,11 +109,13 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
     if (t.ops[id].count != 0) ids.push_back(id);
   std::stable_sort(ids.begin(), ids.end(),
                    [&](uint32_t a, uint32_t b) { return t.ops[a].count > t.ops[b].count; });
-  out += "\n" + format("  %-16s %10s %9s %9s %11s %12s  %s\n", "op", "count", "failed", "bytes",
-                       "time", "not a file", "in a replay");
+  int wide = 16;
+  for (const uint32_t id : ids) wide = std::max(wide, static_cast<int>(op_name(tables, id).size()));
+  out += "\n" + format("  %-*s %10s %9s %9s %11s %12s  %s\n", wide, "op", "count", "failed",
+                       "bytes", "time", "not a file", "in a replay");
   for (const uint32_t id : ids) {
     const TraceInfo::Op& o = t.ops[id];
-    out += format("  %-16s %10s %9s %9s %11s %12s  %s\n", op_name(tables, id).c_str(),
+    out += format("  %-*s %10s %9s %9s %11s %12s  %s\n", wide, op_name(tables, id).c_str(),
                   format_count(o.count).c_str(), o.failed ? format_count(o.failed).c_str() : "-",
                   o.bytes ? format_bytes(o.bytes).c_str() : "-", format_time(o.duration_ns).c_str(),
                   o.not_a_file ? format_count(o.not_a_file).c_str() : "-", in_a_replay(tables, id));
@@ -147,14 +149,17 @@ std::string info_text(const TraceInfo& t, const Tables& tables,
     out += "  … and " + format_count(shown - 20, "more stream", "more streams") + "\n";
   if (dependencies != nullptr) out += dependencies_text(*dependencies);
   if (!tables.left_out.empty()) {
+    int longest = 20;
+    for (const auto& left : tables.left_out)
+      longest = std::max(longest, static_cast<int>(left.first.first.size()));
     out += "\nin the trace, but no activity\n" +
-           format("  %-20s %10s %11s  %s\n", "call", "count", "time", "why");
+           format("  %-*s %10s %11s  %s\n", longest, "call", "count", "time", "why");
     std::vector<std::pair<std::pair<std::string, std::string>, LeftOut>> list(
         tables.left_out.begin(), tables.left_out.end());
     std::stable_sort(list.begin(), list.end(),
                      [](const auto& a, const auto& b) { return a.second.count > b.second.count; });
     for (const auto& [key, l] : list)
-      out += format("  %-20s %10s %11s  ", key.first.c_str(), format_count(l.count).c_str(),
+      out += format("  %-*s %10s %11s  ", longest, key.first.c_str(), format_count(l.count).c_str(),
                     format_time(l.duration_ns).c_str()) +
              key.second + "\n";
   }
