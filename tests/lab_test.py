@@ -240,6 +240,7 @@ def test_results_are_kept_in_a_regular_file():
             for name in fifo, zero:
                 refuses("lab", path, "--results", name, *more, text=f"{name}: is no regular file, want a file for results", timeout=60)
             refuses("lab", path, "--results", folder, *more, text=f"{folder}: is a directory, want a file for results")
+        refuses("lab", path, "--results", os.path.join(t, "no", "r.json"), text="No such file or directory: want --results FILE where it may be written")
         assert sorted(os.listdir(t)) == before, os.listdir(t)
 
 

@@ -171,7 +171,9 @@ Result<Results> Results::open(const std::string& path, const Json& head) {
   // The document is replaced when its head is, so the lock is not on it.
   const std::string lock = path + ".lock";
   r.lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (r.lock_ < 0) return Error(FEIGN_ERR_ARGUMENT, errno_error("write " + lock, errno).text());
+  if (r.lock_ < 0)
+    return Error(FEIGN_ERR_ARGUMENT, errno_error("write " + lock, errno).text() +
+                                         ": want --results FILE where it may be written");
   struct stat mine {
   }, st{};
   if (flock(r.lock_, LOCK_EX | LOCK_NB) != 0 || fstat(r.lock_, &mine) != 0 ||
