@@ -3,8 +3,8 @@
  * @file feign_layer_replayer.h
  * What a replayer of a third party's library needs beside the calls themselves: handles, buffers,
  * paths below the root, and the plug-in around it (feign.h). `feign generate` makes the calls, one
- * function each; a hand-written replayer of one layer may include this as well. C11; one file of a
- * plug-in includes it.
+ * function each; a hand-written replayer of one layer may include this as well. C11, with
+ * _GNU_SOURCE defined before all else; one file of a plug-in includes it.
  *
  *   static int64_t make_shelf_read(struct feign_layer_stream *c, const feign_activity *a) {
  *     shelf *s = (shelf *)feign_layer_handle(c, a->handle, 0);
@@ -18,6 +18,9 @@
 #ifndef FEIGN_LAYER_REPLAYER_H
 #define FEIGN_LAYER_REPLAYER_H
 
+#if !defined(_GNU_SOURCE) || defined(__cplusplus)
+#error "feign_layer_replayer.h is for C11, with _GNU_SOURCE defined before the first #include"
+#endif
 #ifndef FEIGN_NO_SHORT_FORM
 #define FEIGN_NO_SHORT_FORM
 #endif

@@ -188,6 +188,17 @@ def test_the_build_file():
         assert "shelf - Makes the calls of layer shelf" in feign("inspect", made.file("build", "shelf.so")).out
 
 
+def test_the_header_for_a_replayer_by_hand_says_what_it_wants():
+    with Tmp() as tmp:
+        source = os.path.join(tmp, "by_hand.c")
+        with open(source, "w", encoding="ascii") as f:
+            f.write("#include <feign_layer_replayer.h>\n")
+        compile = ["cc", "-std=c11", "-Wall", "-Wextra", "-I", os.path.join(TOP, "include"), "-fsyntax-only", source]
+        run(*compile, "-D_GNU_SOURCE")
+        r = subprocess.run(compile, capture_output=True, text=True)
+        assert r.returncode != 0 and "for C11, with _GNU_SOURCE defined before the first #include" in r.stderr, r.stderr
+
+
 def test_without_recording_nothing_changes():
     with shelf() as made:
         run(made.program, made.work, env={**os.environ, "LD_PRELOAD": made.capture})
