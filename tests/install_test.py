@@ -27,6 +27,13 @@ def install(tmp):
     return os.path.join(tmp, "moved")
 
 
+def headings(page):
+    """What a link may name behind #, as GitHub makes it of a page's headings."""
+    with open(page, encoding="utf-8") as f:
+        text = re.sub(r"^```.*?^```", "", f.read(), flags=re.S | re.M)
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
 def test_installed_package_and_template():
     with Tmp() as tmp:
         prefix = install(tmp)
@@ -43,8 +50,10 @@ def test_installed_package_and_template():
                 assert f.read() == g.read()
         for page in glob.glob(prefix + "/share/doc/feign/**/*.md", recursive=True):
             with open(page, encoding="utf-8") as f:
-                for link in re.findall(r"\]\(([^)#:]+)[)#]", f.read()):
-                    assert os.path.exists(os.path.join(os.path.dirname(page), link)), (page, link)
+                for link, heading in re.findall(r"\]\(([^)#:\s]*)(?:#([^)]+))?\)", f.read()):
+                    target = os.path.join(os.path.dirname(page), link) if link else page
+                    assert os.path.exists(target), (page, link)
+                    assert not heading or heading in headings(target), (page, link, heading)
         root = os.path.join(tmp, "root")
         os.mkdir(root)
         assert "100.00 %" in run(feign, "replay", SHIPPED, "--root", root)
