@@ -429,7 +429,7 @@ def test_every_mistake_in_the_file_names_its_place_and_what_was_wanted():
             (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 1e9, step: 1}}}}\n", "more than 10000 values"),
             (SMALL + "  more: {with: {jitter: {seed: {from: 1, to: 5ms, step: 1}}}}\n", "want two numbers, two sizes or two times"),
             (SMALL + "  more: {with: [jitter], points: [{nothing: 1}]}\n", r"x\.yaml:8:\d+: jitter: unknown option \"nothing\""),
-            (SMALL + "  more: {with: [jitter], points: [{filter.kind: read}]}\n", "no plug-in in `with`"),
+            (SMALL + "  more: {with: [jitter], points: [{filter.kind: read}]}\n", r"points: \"filter.kind\": is of no plug-in in `with` \(there are: jitter\)"),
             (SMALL + "  more: {points: []}\n", "points: want at least one"),
             (SMALL + "  same2: {paces: think}\n", "unknown key \"paces\""),
             (SMALL.replace("traces: TRACE", "traces: [TRACE, TRACE]"), "is there twice"),

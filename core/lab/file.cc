@@ -436,8 +436,12 @@ class Reader {
                                  " or of " + v.with[i].name + ": want PLUGIN.OPTION");
         plugin = i;
       }
-      if (plugin == LabVariant::Parameter::kSetting)
-        return d_.error(n, "points: \"" + name + "\": no plug-in in `with` that it could be of");
+      if (plugin == LabVariant::Parameter::kSetting) {
+        std::string known;
+        for (const PluginSpec& spec : v.with) known += (known.empty() ? "" : ", ") + spec.name;
+        return d_.error(n, "points: \"" + name + "\": is of no plug-in in `with` (there are: " +
+                               (known.empty() ? "none" : known) + ")");
+      }
     }
     for (size_t i = 0; i < v.parameters.size(); ++i)
       if (v.parameters[i].plugin == plugin && v.parameters[i].option == option) {
