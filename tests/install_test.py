@@ -93,6 +93,20 @@ def test_generate_from_an_installed_package():
         assert "0 failed" in run(feign, "check", os.path.join(tmp, "made/shelf.so"))
 
 
+def test_who_asks_for_help_gets_nothing_installed_nor_built():
+    with Tmp() as tmp:
+        asked, build = os.path.join(tmp, "asked"), os.path.join(tmp, "build")
+        for name in ("dpkg-query", "apt-get"):  # all is there, whoever asks
+            with open(os.path.join(tmp, name), "w", encoding="ascii") as f:
+                f.write(f"#!/bin/sh\necho ok installed\ntouch {asked}\n")
+            os.chmod(os.path.join(tmp, name), 0o755)
+        for command, status in ("quickstart", 2), ("run-tests", 0):
+            r = subprocess.run([os.path.join(TOP, command), "--help"], capture_output=True, text=True,
+                               env={**os.environ, "FEIGN_BUILD": build, "PATH": tmp + ":" + os.environ["PATH"]})
+            assert r.returncode == status and "usage: " in r.stdout + r.stderr, r
+            assert not os.path.exists(asked) and not os.path.exists(build), command
+
+
 def test_short_form_of_the_readme():
     if sanitized():
         raise Skip("a plain compiler's object in a command with sanitizers")
