@@ -556,6 +556,12 @@ def test_manual():
     assert "the lab has runs that failed" in statuses and "128 and the signal" in statuses and "FEIGN_DYGRAPHS" in statuses
 
 
+def test_names_of_plug_ins_are_told_once():
+    names = feign("inspect", "--names").out.split()
+    assert names == sorted(set(names)) and {"feign", "posix", "depend", "text"} <= set(names), names
+    assert "[,key=value...]" in feign("check", "--help").out
+
+
 def test_words_that_complete():
     words = 'source <(feign completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _feign; echo "${COMPREPLY[*]}"'
     for typed, offered in ((("rep",), "replay"), (("replay", "--order", ""), "depend stream trace"), (("replay", "--pace", "t"), "think timed"),

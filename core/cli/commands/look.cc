@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Commands that look at something: info at a trace, inspect and check at plug-ins.
 #include <optional>
+#include <set>
 
 #include "base/log.h"
 #include "base/output.h"
@@ -67,7 +68,7 @@ class InspectCommand : public Command {
     app.add_option("NAME", c_.name,
                    "A plug-in's name, or the path of a shared object; left out: all");
     app.add_flag("--json", c_.json, "As a JSON array");
-    app.add_flag("--names", c_.names, "Names only, one a line");
+    app.add_flag("--names", c_.names, "Names only, each once, one a line");
   }
   int run() override {
     Plugins plugins;
@@ -96,7 +97,9 @@ class InspectCommand : public Command {
       for (size_t i = 0; i < list.size(); ++i) out += (i ? ",\n" : "") + describe_json(list[i]);
       out += "]\n";
     } else if (c_.names) {
-      for (const Component& one : list) out += std::string(one.table->name) + "\n";
+      std::set<std::string> names;
+      for (const Component& one : list) names.insert(one.table->name);
+      for (const std::string& name : names) out += name + "\n";
     } else {
       uint32_t role = 0;
       for (size_t i = 0; i < list.size(); ++i) {
@@ -123,7 +126,9 @@ class CheckCommand : public Command {
  public:
   using Command::Command;
   void takes(CLI::App& app) override {
-    app.add_option("PATH", c_.file, "The shared object")->required();
+    app.add_option("PATH", c_.file, "The shared object, with options for it if it wants some")
+        ->type_name("FILE.so[,key=value...]")
+        ->required();
   }
   int run() override {
     auto status = check_command(c_.file);
