@@ -21,10 +21,7 @@ class [[nodiscard]] Error {
   }
 
   // "open x: no such file" within "provider strace" reads "provider strace: open x: no such file".
-  Error within(const std::string& doing) && {
-    text_ = doing + ": " + text_;
-    return std::move(*this);
-  }
+  Error within(const std::string& doing) && { return {code_, doing + ": " + text_}; }
   feign_status code() const { return code_; }
   const std::string& text() const { return text_; }
 

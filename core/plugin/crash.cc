@@ -2,12 +2,16 @@
 #include "plugin/crash.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace feign {
@@ -27,27 +31,63 @@ constexpr size_t kMost = 256;
 std::atomic<const char*> g_plugins[kMost];
 std::atomic<size_t> g_plugin_count{0};
 
+// The name of the object that an instruction lies in, as the dynamic linker was given it; null if
+// in none. Where there is a way without locks, which the thread that crashed may hold, this is it.
+const char* object_of(uintptr_t at) {
+#if defined(DLFO_STRUCT_HAS_EH_DBASE)  // glibc 2.35
+  dl_find_object found;
+  if (_dl_find_object(reinterpret_cast<void*>(at), &found) != 0) return nullptr;
+  return found.dlfo_link_map != nullptr ? found.dlfo_link_map->l_name : nullptr;
+#else
+  Dl_info info;
+  return dladdr(reinterpret_cast<void*>(at), &info) != 0 ? info.dli_fname : nullptr;
+#endif
+}
+
+// The plug-in that an instruction lies in; null if in none.
+const char* plugin_of(uintptr_t at) {
+  const char* const object = object_of(at);
+  const size_t count = std::min(g_plugin_count.load(), kMost);
+  for (size_t i = 0; object != nullptr && i < count; ++i)
+    if (const char* const plugin = g_plugins[i].load();
+        plugin != nullptr && std::strcmp(plugin, object) == 0)
+      return plugin;
+  return nullptr;
+}
+
 // The innermost plug-in among the frames of a stack.
 _Unwind_Reason_Code look(_Unwind_Context* frame, void* found) {
-  Dl_info info;
-  // A return address may lie behind its function.
-  if (dladdr(reinterpret_cast<void*>(_Unwind_GetIP(frame) - 1), &info) == 0 ||
-      info.dli_fname == nullptr)
-    return _URC_NO_REASON;
-  const size_t count = std::min(g_plugin_count.load(), kMost);
-  for (size_t i = 0; i < count; ++i) {
-    const char* const plugin = g_plugins[i].load();
-    if (plugin == nullptr || std::strcmp(plugin, info.dli_fname) != 0) continue;
-    *static_cast<const char**>(found) = plugin;
-    return _URC_NORMAL_STOP;
-  }
-  return _URC_NO_REASON;
+  const auto plugin = plugin_of(_Unwind_GetIP(frame) - 1);  // behind the call
+  if (plugin == nullptr) return _URC_NO_REASON;
+  *static_cast<const char**>(found) = plugin;
+  return _URC_NORMAL_STOP;
+}
+
+// Who called what is no code, such as a function that is null.
+const char* caller(const ucontext_t& at) {
+#if defined(__x86_64__)
+  if (object_of(static_cast<uintptr_t>(at.uc_mcontext.gregs[REG_RIP])) == nullptr)
+    return plugin_of(*reinterpret_cast<const uintptr_t*>(at.uc_mcontext.gregs[REG_RSP]) - 1);
+#endif
+  (void)at;
+  return nullptr;
 }
 
 // No memory is asked for: it may be what is broken.
-void on_crash(int signal, siginfo_t* info, void*) {
+void on_crash(int signal, siginfo_t* info, void* context) {
+  // Nobody's fault here if somebody else sent it.
+  if (info->si_code <= 0 && info->si_pid != getpid()) {
+    (void)raise(signal);
+    return;
+  }
+  // Should looking take a lock after all, which the thread that crashed has.
+  constexpr unsigned kPatience_s = 2;
+  ::signal(SIGALRM, SIG_DFL);
+  (void)alarm(kPatience_s);
   const char *plugin = nullptr, *what = "";
   (void)_Unwind_Backtrace(look, &plugin);
+  if (plugin == nullptr) plugin = caller(*static_cast<const ucontext_t*>(context));
+  (void)alarm(0);
   for (const Crash& c : kCrashes)
     if (c.signal == signal) what = c.what;
   char text[1024] = "";
@@ -69,13 +109,20 @@ void on_crash(int signal, siginfo_t* info, void*) {
 }  // namespace
 
 void tell_crashes() {
+  // Of its own for the thread that calls this: what crashed may have used up the stack.
+  alignas(16) static std::byte room[size_t{1} << 16];
+  stack_t stack{}, there{};
+  stack.ss_sp = room;
+  stack.ss_size = sizeof room;
+  if (sigaltstack(nullptr, &there) == 0 && (there.ss_flags & SS_DISABLE) != 0)
+    (void)sigaltstack(&stack, nullptr);
   for (const Crash& c : kCrashes) {
     struct sigaction action {};
     if (sigaction(c.signal, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||
         action.sa_handler != SIG_DFL)
       continue;
     action.sa_sigaction = on_crash;
-    action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | static_cast<int>(SA_RESETHAND);
     sigaction(c.signal, &action, nullptr);
   }
 }

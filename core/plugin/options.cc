@@ -148,7 +148,6 @@ bool parse_size(std::string_view text, uint64_t& value) {
   return to_number(rest, value) && !__builtin_mul_overflow(value, factor, &value);
 }
 
-// A number without a unit is refused: it would be guessed wrong half the time.
 bool parse_truth(std::string_view text, bool& value) {
   for (const char* yes : {"yes", "on", "true", "1"})
     if (text == yes) return value = true, true;
@@ -157,6 +156,7 @@ bool parse_truth(std::string_view text, bool& value) {
   return false;
 }
 
+// A number without a unit is refused: it would be guessed wrong half the time.
 bool parse_duration(std::string_view text, uint64_t& value) {
   size_t digits = 0;
   while (digits < text.size() &&

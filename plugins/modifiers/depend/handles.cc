@@ -101,9 +101,9 @@ void Depend::used(const feign_activity& a, Effect effect) {
   if (replaces) unlocked_by(a.handle2);
   if (replaces && (a.marks & FEIGN_LAST)) return gone(a.handle2);
   if (!on(kHandle)) return;
+  const bool moves_it = (effect == Effect::kCopy) && at_own_offset(a, 1);
   Handle& h = handles_[a.handle2];
-  effect == Effect::kCopy&& at_own_offset(a, 1) ? change(h.access, kHandle)
-                                                : use(h.access, kHandle);
+  moves_it ? change(h.access, kHandle) : use(h.access, kHandle);
 }
 
 // A process's end, or a range of its descriptors or of its memory.
