@@ -178,6 +178,21 @@ def test_another_system_s_trace_is_none():
         refuses("info", path, text=r"d\.txt:4: stat64\(\): the error is told by another system's number")
 
 
+def test_ltrace_s_trace_is_none():
+    """Calls of libraries look like those of the system; how a process ended tells, or that of none the name is known."""
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "l.txt")
+        for lines, said in ((['1 malloc(12) = 0x1', '1 +++ exited (status 0) +++'], None), (['1 malloc(12) = 0x1', '1 free(0x1) = <void>', '1 strlen("a") = 1'], "malloc"),
+                            (['1 malloc(12) = 0x1', '1 futex(0x1, FUTEX_WAKE, 1) = 0'], ""), (['1 futex(0x1, FUTEX_WAKE, 1) = 0', '1 ???( <unfinished ...>', '1 +++ killed by SIGKILL +++'], "")):
+            with open(path, "w", encoding="ascii") as f:
+                f.write("\n".join(lines) + "\n")
+            if said is None:
+                refuses("info", path, text=r"l\.txt:2: this is how ltrace tells that a process ended")
+                continue
+            r = feign("info", path, "--keep-going")
+            assert r.status == 0 and re.findall(r"of no call in the trace is the name known.* is (\w+)\(\)", r.err) == ([said] if said else []), r.err
+
+
 def test_tables_of_other_columns():
     for head in ("syscall             errors", "   calls syscall", "% time     seconds    longest  shortest"):
         same(calls([OPEN, head, "------------------- ---------", "           364        30"]), [SEEN])

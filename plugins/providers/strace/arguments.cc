@@ -118,6 +118,7 @@ Known Arguments::known(std::string_view name) {
                 FEIGN_COMPUTED};
   Known k;
   k.left_out = &made->call;
+  k.unknown = !name.starts_with(kNoName);
   names_[made->name] = k;
   unknown_.push_back(std::move(made));
   return k;

@@ -19,7 +19,8 @@ namespace feign::strace {
 struct Known {
   const Call* call = nullptr;
   const LeftOutCall* left_out = nullptr;
-  bool narrow = false;  // of programs of 32 bits only
+  bool narrow = false;   // of programs of 32 bits only
+  bool unknown = false;  // nobody has described it
 };
 
 class Arguments {

@@ -321,6 +321,8 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
 
   const feign_host* host = trace_.host;
   const Known k = known(p, name);
+  trace_.known |= !k.unknown;
+  if (k.unknown && trace_.unknown.empty()) trace_.unknown = name;
   uint64_t duration = 0;
   const bool timed = duration_of(text, duration);
   timed_ |= timed;

@@ -526,6 +526,11 @@ feign_status Provider::find_first(size_t& at) {
 // What nothing but all of the trace tells.
 void Provider::says_what_lacks() const {
   constexpr uint64_t kMany = 8;  // that all failed
+  if (!trace_.known && !trace_.unknown.empty())
+    trace_.host->log(trace_.host, FEIGN_LOG_WARN,
+                     ("of no call in the trace is the name known, and nothing is replayed: is " +
+                      trace_.unknown + "() what strace shows, or another tracer?")
+                         .c_str());
   const auto say = [&](const char* what) { trace_.host->log(trace_.host, FEIGN_LOG_INFO, what); };
   if (trace_.asks != nullptr)
     say((std::string(trace_.asks->name) + " was called (" + trace_.asks->why +

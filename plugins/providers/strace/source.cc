@@ -419,6 +419,8 @@ feign_status Source::line(std::string_view text) {
 // "+++ … +++": a process ended, or a thread of it took its place.
 feign_status Source::message(int64_t pid, uint64_t time, std::string_view text) {
   Scan m(text);
+  if (m.take("exited (status "))
+    return bad("this is how ltrace tells that a process ended: want a trace of strace");
   if (m.take("superseded by execve in pid ")) {
     // The thread that called execve goes on under the process's id.
     int64_t caller = 0;

@@ -161,6 +161,8 @@ struct Trace {
   // What tells, when all is read, that calls are missing.
   size_t streams = 0;                 // processes and threads that have lines
   bool threads = false;               // some were made, and lines do not tell whose they are
+  bool known = false;                 // some call is
+  std::string unknown;                // the name of the first one that is not
   bool succeeded = false;             // some call has
   const LeftOutCall* asks = nullptr;  // for what lines do not show
   uint64_t failed = 0;                // calls before it
