@@ -178,6 +178,15 @@ def test_another_system_s_trace_is_none():
         refuses("info", path, text=r"d\.txt:4: stat64\(\): the error is told by another system's number")
 
 
+def test_tabs_between_fields_are_blanks():
+    lines = ["1  1700000100.000001 " + OPEN + " <0.000001>", "2  1700000100.000002 fsync(3) = -1 EBADF (Bad file descriptor) <0.000001>", "1  1700000100.000003 close(3)      = 0 <0.000001>"]
+    want = text_of(lines)[0]
+    for change in (r"^(\d+) +", "\\1\t"), (r" (\w+\()", "\t\\1"), (r" +=", "\t="), ("= ", "=\t"), (" <", "\t<"), (", ", ",\t"), ("^", "\t"), (" +", "\t"):
+        got = [re.sub(*change, line) for line in lines]
+        assert got != lines and text_of(got)[0] == want, (change, text_of(got)[0])
+    assert len(want) == 3, want
+
+
 def test_ltrace_s_trace_is_none():
     """Calls of libraries look like those of the system; how a process ended tells, or that of none the name is known."""
     with Tmp() as tmp:

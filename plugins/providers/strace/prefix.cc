@@ -47,7 +47,7 @@ bool Prefix::read(Scan& s, int64_t& pid, uint64_t& time) {
     uint64_t whole = 0;
     if (!s.digits(whole)) return false;
     // Whole seconds: what stands where a process was named, or can be none.
-    const bool seconds = s.peek() == ' ' && !timed && (named || seconds_ || is_no_process(whole));
+    const bool seconds = s.at_blank() && !timed && (named || seconds_ || is_no_process(whole));
     seconds_ |= seconds && !named;
     if (s.peek() == ':' || s.peek() == '.' || seconds) {
       uint64_t ns = 0;
@@ -76,7 +76,7 @@ bool Prefix::read(Scan& s, int64_t& pid, uint64_t& time) {
       }
       time = t;
       timed = true;
-    } else if (!timed && (s.peek() == ' ' || s.peek() == '<')) {
+    } else if (!timed && (s.at_blank() || s.peek() == '<')) {
       if (whole > static_cast<uint64_t>(std::numeric_limits<int32_t>::max())) return false;
       pid = static_cast<int64_t>(whole);
       named = true;
@@ -85,7 +85,7 @@ bool Prefix::read(Scan& s, int64_t& pid, uint64_t& time) {
       s.p = start;
       return false;
     }
-    if (s.peek() != ' ') return false;
+    if (!s.at_blank()) return false;
     s.blanks();
   }
   return true;

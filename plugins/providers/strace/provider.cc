@@ -99,7 +99,7 @@ bool names_process(std::string_view text) {
   Scan s(text);
   s.blanks();
   uint64_t first = 0;
-  return text.starts_with("[pid") || (s.digits(first) && s.peek() == ' ' && !is_no_process(first));
+  return text.starts_with("[pid") || (s.digits(first) && s.at_blank() && !is_no_process(first));
 }
 
 // Of times of day, whoever begins more than half a day before the others is of the day after, if it
@@ -189,7 +189,7 @@ std::string_view process_at(std::string_view text, size_t at) {
   s.blanks();
   const char* start = s.p;
   while (is_digit(s.peek())) ++s.p;
-  const bool named = s.peek() == ' ' || s.peek() == ']';
+  const bool named = s.at_blank() || s.peek() == ']';
   return {start, named ? static_cast<size_t>(s.p - start) : 0};
 }
 

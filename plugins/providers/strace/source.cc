@@ -362,8 +362,10 @@ feign_status Source::line(std::string_view text) {
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
   if (broken_ != nullptr) return goes_on(text);
-  if (text[0] == ' ')  // before a time (-r), or all of a text that somebody indented
-    if (const size_t at = text.find_first_not_of(' '); is_digit(text[at])) text.remove_prefix(at);
+  // Before a time (-r), or all of a text that somebody indented.
+  if (text[0] == ' ' || text[0] == '\t')
+    if (const size_t at = text.find_first_not_of(" \t"); at != text.npos && is_digit(text[at]))
+      text.remove_prefix(at);
   if (!any_call_ && is_of_writer_text(text))
     return bad(
         "this is what writer text wrote, which nothing reads back: want the trace that it "

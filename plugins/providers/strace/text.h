@@ -48,8 +48,10 @@ struct Scan {
     p += text.size();
     return true;
   }
+  // An editor may have made tabs of blanks.
+  bool at_blank() const { return p != end && (*p == ' ' || *p == '\t'); }
   void blanks() {
-    while (p != end && (*p == ' ' || *p == '\t')) ++p;
+    while (at_blank()) ++p;
   }
   std::string_view rest() const { return {p, static_cast<size_t>(end - p)}; }
   // Decimal digits, before `most`; how many that were.
