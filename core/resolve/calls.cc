@@ -309,6 +309,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
     if (effect == Effect::kLink || effect == Effect::kRename) a.path2 = to;
   }
   lacks_names(a, effect);
+  lacks_binds(a, effect);
   if (tells_of_others()) by_others(a, effect);
   const Namespace::Touched touched = names_.apply(a, effect);
   a.file = touched.file;

@@ -106,6 +106,24 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
             "what must have been done is done before the call that tells of it"));
 }
 
+// Sockets get names by bind alone, which strace -e trace=file,desc lacks: where the trace has none,
+// a socket that is found where nothing is was bound since. So was what any call but an open finds
+// there, if nobody's calls are there whose order could explain it.
+void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
+  if (binds_ || others_ || other_mounts_ || (a.marks & FEIGN_NO_RESULT)) return;
+  const Told is = told(a, effect);
+  if (is == Told::kSpecial ? !S_ISSOCK(a.mode) : is != Told::kAny || !lacks_makers_) return;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  const uint32_t path = names_.canonical(a.path, follow);
+  if (names_.absent_at(path)) there_is(a, Told::kSpecial, path, follow);
+  if (by_others_.empty() || std::exchange(binds_said_, true)) return;
+  log(FEIGN_LOG_INFO,
+      tables_.notes.emplace_back(
+          "sockets are found at names that nothing had, and the trace has no bind (strace: "
+          "-e trace=file,desc,process,network has it): they are made before the call that tells of "
+          "them"));
+}
+
 feign_activity& Resolve::other(const feign_activity& before, uint32_t op, uint32_t path) {
   feign_activity& a = by_others_.emplace_back(kBlankActivity);
   a.op = op;
@@ -261,7 +279,8 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
   less_unnamed(a, above, entry_bytes(name_of(tables_.strings.text(path))));
   const bool directory = is == Told::kDirectory, link = is == Told::kLink;
   const bool special = is == Told::kSpecial;
-  const uint32_t type = directory ? 0 : special ? a.mode & S_IFMT : S_IFREG;
+  const uint32_t found = a.mode & S_IFMT;
+  const uint32_t type = directory ? 0 : !special ? S_IFREG : found != 0 ? found : S_IFSOCK;
   feign_activity& made = other(a,
                                directory ? FEIGN_POSIX_MKDIR
                                : link    ? FEIGN_POSIX_SYMLINK

@@ -230,6 +230,7 @@ const char* Resolve::apply(Record& r) {
   found_open_ = a.result != -EBADF;
   if (maps)
     if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
+  binds_ |= effect == Effect::kBind;
   if (effect == Effect::kBind && a.path == 0) return "network";
   if (effect == Effect::kIoctl && a.flags != FICLONE && a.flags != FICLONERANGE) {
     auto& descriptors = thread().table->map;

@@ -289,6 +289,7 @@ class Resolve {
   bool is_given(uint32_t op, Role role) const;
   void calls_by_name(const feign_activity& a, Effect effect);
   void lacks_names(const feign_activity& a, Effect effect);
+  void lacks_binds(const feign_activity& a, Effect effect);
   void waited_for(const Thread& t, int64_t process, uint32_t flags);
   bool tells_of_others() const { return others_ && !own_mounts_; }
   void by_others(const feign_activity& a, Effect effect);
@@ -346,6 +347,7 @@ class Resolve {
   bool first_ = true;               // the first activity is to come
   bool guesses_makers_ = false, said_makers_ = false;
   bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
+  bool binds_ = false, binds_said_ = false;   // some call binds a socket; that none does
   bool others_ = false;                       // there are processes that are not in the trace
   uint32_t recorded_ = 0;                     // whose call this is: the stream's number in threads_
   bool own_mounts_ = false;                   // … which sees what these hide or show
