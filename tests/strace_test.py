@@ -178,6 +178,17 @@ def test_another_system_s_trace_is_none():
         refuses("info", path, text=r"d\.txt:4: stat64\(\): the error is told by another system's number")
 
 
+def test_a_trace_that_is_given_twice_is_said():
+    with Tmp() as tmp:
+        one, other = (os.path.join(tmp, name) for name in ("a.st", "b.st"))
+        for path in (one, other):
+            with open(path, "w", encoding="ascii") as f:
+                f.write("1 1.0 " + OPEN + "\n")
+        for files, times in (([one, other], 0), ([one, other, one, one], 1)):
+            r = feign("info", *files)
+            assert r.status == 0 and r.err.count("a.st: is given twice") == times and "b.st: is" not in r.err, r.err
+
+
 def test_tabs_between_fields_are_blanks():
     lines = ["1  1700000100.000001 " + OPEN + " <0.000001>", "2  1700000100.000002 fsync(3) = -1 EBADF (Bad file descriptor) <0.000001>", "1  1700000100.000003 close(3)      = 0 <0.000001>"]
     want = text_of(lines)[0]

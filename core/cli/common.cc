@@ -179,6 +179,12 @@ Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
   Result<PluginSpec> first = PluginSpec{};
   std::vector<std::string> traces = c.traces;
   std::replace(traces.begin(), traces.end(), std::string("-"), std::string("/dev/stdin"));
+  for (auto twice = traces.begin(); twice != traces.end(); ++twice)
+    if (std::count(traces.begin(), twice, *twice) == 1)
+      log(FEIGN_LOG_WARN, *twice +
+                              ": is given twice: all that it has is done twice, side by side, "
+                              "on the same files (--with replicate makes copies that have "
+                              "files of their own)");
   if (c.provider.empty()) {
     first = provider_for(traces, plugins);
   } else {
