@@ -55,7 +55,8 @@ enum {
   kAndOffset = 1024, /* … and an offset (the fourth) */
   /* Took effect before a signal handler came in: those wait until it is over. But one of SIGSYS
    * may do what a filter keeps the program from doing. */
-  kAtOnce = 2048
+  kAtOnce = 2048,
+  kMakesFd = 4096 /* its result is a descriptor; of fcntl, where it duplicates one */
 };
 
 enum { kOverPath = 8 };
@@ -414,6 +415,11 @@ static __attribute__((noinline)) void gets_fds(const struct described* d, const 
     for (size_t i = 0; i < rights_in(c); ++i) feign_note_descriptor(((const uint32_t*)(c + 1))[i]);
 }
 
+static inline int makes_fd(const struct described* d, const long* a, long result) {
+  return (d->flags & kMakesFd) != 0 && result >= 0 &&
+         (d != &kDescribed[SYS_fcntl] || (int)a[1] == F_DUPFD || (int)a[1] == F_DUPFD_CLOEXEC);
+}
+
 /* By chance (a linear congruential generator that time is mixed into): of a program that reads and
  * writes in turn, one in an even number would be all reads. */
 static inline int sampled_out(struct thread* t) {
@@ -478,7 +484,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   if (__builtin_expect(rings != 0, 0)) {
     (void)look_at_rings(t, 0);
     /* A vfork's child has the memory of its parent, whose rings they are. */
-    if (number == SYS_close && t->vforks == 0) closes_ring(t, a[0]);
+    if (number == SYS_close && t->vforks == 0) closes(t, a[0]);
     if (number == SYS_exit && t->vforks == 0 && rings != 0) leaves_places(t);
     if (number == SYS_exit_group && t->vforks == 0 && rings != 0) leaves_all(t);
   }
@@ -545,7 +551,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
       return out;
     }
     const int began = level < kUnderWay && t->flights.all[level].began;
-    if (__builtin_expect(rings != 0, 0) && (d->flags & (kState | kAtOnce)) == (kState | kAtOnce)) {
+    if (__builtin_expect(rings != 0, 0) && makes_fd(d, a, out.result)) {
       if (!began) {
         lands(t, level, (uintptr_t)x); /* or what is said now would come behind it */
         level = kNoFlight;
@@ -562,7 +568,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const uint64_t start = ticks();
   out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const uint64_t end = ticks();
-  if (__builtin_expect(d->flags & kState, 0) && rings != 0) rings_give_way(t, out.result);
+  if (__builtin_expect(rings != 0, 0) && makes_fd(d, a, out.result)) rings_give_way(t, out.result);
   if ((d->flags & kData) && sampled_out(t)) return out;
   if (watched == 0 && record_numbers(t, d, a, start, end, out.result, kNoFlight)) return out;
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,

@@ -34,6 +34,7 @@ struct request {
   uint8_t update;  /* of the table, from place a[0], by a[2] descriptors at a[1] */
   uint8_t selects; /* a buffer among those that the kernel was given */
   uint8_t silent;  /* it says no more than that it failed, or fell short */
+  uint8_t noted;   /* of the descriptor that it closes, which is of no other under way */
   uint8_t links; /* the next one waits for it: kLinks, kHard (which makes it also if this fails) */
   int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
   struct ring* table;
@@ -61,7 +62,10 @@ struct ring {
   uint32_t first, end; /* slots in use lie between these, in the order of submission */
   uint32_t under_way;  /* as many of them are taken */
   uint32_t silent;     /* as many of them at most say nothing when they succeed */
-  uint32_t closes;     /* as many of them close a file */
+  uint32_t closes;     /* as many of them close a file in a place of the table */
+  /* A thread is in the kernel to submit until there, since then; 0: none is. */
+  uint32_t entering_to;
+  uint64_t entering;
   volatile uint32_t *head, *tail;
   struct held held;      /* its holder's signals */
   const uint32_t* order; /* 0: entries are taken in order */
@@ -79,13 +83,14 @@ static struct ring* rings;
 static uint32_t ring_places;    /* that have ever been taken */
 static uint64_t rings_of_token; /* the process that has them */
 
-/* Descriptors that were got since there are rings, and that nobody is known to have closed. */
-enum { kNoted = 1 << 16 };
-static uint8_t noted[kNoted];
+/* What is known of each descriptor since there are rings: that it was got, and nobody has closed
+ * it; or when a close by a request that is under way, and in no record yet, was submitted (with
+ * kGot if it had been got before). */
+enum { kGot = 1, kDescriptors = 1 << 16 };
 
 /* What this thread has entered the kernel for, and which of the requests it has submitted there. */
 struct entered {
-  const struct ring* ring;
+  struct ring* ring;
   uint64_t start;
   uint32_t from, count;
 };
@@ -194,8 +199,7 @@ static void let_go(struct ring* r, struct thread* t, uint64_t now);
 static struct ring* free_place(struct thread* t) {
   if (!has_rings()) {
     rings_of_token = *feign_capture.token;
-    __builtin_memset(noted, 0, sizeof noted);
-    const long size = (long)sizeof(struct ring) * kRings;
+    const long size = (long)sizeof(struct ring) * kRings + (long)sizeof(uint64_t) * kDescriptors;
     const long at = system_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at < 0 && at >= -4095) return 0;
@@ -252,6 +256,7 @@ static int see_queues(struct ring* r, long fd, const struct io_uring_params* p) 
 static int see_ring(struct ring* r, long fd, const struct io_uring_params* p) {
   r->flags = p->flags;
   r->first = r->end = r->under_way = r->silent = r->closes = 0;
+  r->entering = 0;
   __builtin_memset(r->file, 0, sizeof r->file);
   r->entry_size = p->flags & IORING_SETUP_SQE128 ? 128 : 64;
   r->completion_size = p->flags & IORING_SETUP_CQE32 ? 32 : 16;
@@ -544,26 +549,63 @@ static struct request* slot(const struct ring* r, uint32_t number) {
   return (struct request*)(r->slots + (size_t)(number % r->requests) * kRequest);
 }
 
+static uint64_t* state_of(long fd) {
+  uint64_t* const all = (uint64_t*)(void*)(rings + kRings);
+  return fd >= 0 && fd < kDescriptors ? &all[fd] : 0;
+}
+
+/* A close of a descriptor is under way. */
+static void will_close(struct request* q) {
+  uint64_t* const state = q->number == SYS_close && q->place == 0 ? state_of(q->a[0]) : 0;
+  uint64_t was = state != 0 ? __atomic_load_n(state, __ATOMIC_ACQUIRE) : 0;
+  q->noted = state != 0 && was <= kGot &&
+             __atomic_compare_exchange_n(state, &was, (q->start & ~(uint64_t)kGot) | was, 0,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Whether it is no close that was recorded already. */
+static int is_to_say(const struct request* q) {
+  if (!q->noted) return 1;
+  uint64_t* const state = state_of(q->a[0]);
+  uint64_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+  return (was | kGot) == (q->start | kGot) &&
+         __atomic_compare_exchange_n(state, &was, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 /* Descriptor @p fd was got: a close that was under way before that is over, though the kernel says
- * so later. (One that is seen at the same moment may have come after it.) */
+ * so later. (One that is seen at the same moment may have come after it, unless it had been got
+ * before.) */
+static void got(struct thread* t, long fd, uint64_t end) {
+  uint64_t* const state = state_of(fd);
+  if (state == 0) return;
+  const uint64_t was = __atomic_exchange_n(state, kGot, __ATOMIC_ACQ_REL);
+  if (was <= kGot) return;
+  if ((was & kGot) == 0 && was >= end) {
+    __atomic_store_n(state, was | kGot, __ATOMIC_RELEASE);
+    return;
+  }
+  const long a[6] = {fd};
+  (void)say(t, SYS_close, a, was, end > was ? end : was, 0);
+}
+
+/* The same of a place in the table. */
 static void gives_way(struct thread* t, struct ring* r, long fd, uint64_t end) {
-  const int had = fd < kNoted && noted[fd];
   for (uint32_t i = r->first; r->closes != 0 && i != r->end; ++i) {
     struct request* const q = slot(r, i);
-    if (!q->taken || q->number != SYS_close || q->a[0] != fd || (!had && q->start >= end)) continue;
-    if (q->place > 0) r->file[q->place - 1] = 0;
-    (void)say(t, SYS_close, q->a, q->start, end > q->start ? end : q->start, 0);
+    if (!q->taken || q->number != SYS_close || q->a[0] != fd || q->start >= end) continue;
+    r->file[q->place - 1] = 0;
+    (void)say(t, SYS_close, q->a, q->start, end, 0);
     q->number = kNoCall;
     q->place = 0;
     --r->closes;
     break;
   }
-  if (fd < kNoted) noted[fd] = 1;
 }
 
 static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t end, long result) {
   /* Not made: one that it was linked behind failed, the program took it back, or there was no
    * buffer to choose. */
+  if (!is_to_say(q)) return 0;
   if (result == -ECANCELED || (q->selects && result == -ENOBUFS)) return 0;
   if (q->selects && result > 0) reads_selected(q, result);
   if (q->number == SYS_pipe2) {
@@ -572,10 +614,8 @@ static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t e
   }
   if (q->update && q->a[0] != kAnyPlace && result > 0)
     fill_places(t, r, (uint32_t)q->a[0], (uint32_t)result, (const int*)q->a[1]);
-  const int opens = q->number != kNoCall && q->number != SYS_close && result >= 0 &&
-                    (kDescribed[q->number].flags & kState) != 0;
-  if (opens && q->place == 0) gives_way(t, r, result, end);
-  if (q->number == SYS_close && result >= 0 && q->a[0] < kNoted) noted[q->a[0]] = 0;
+  const int opens = q->number != kNoCall && makes_fd(&kDescribed[q->number], q->a, result);
+  if (opens && q->place == 0) got(t, result, end);
   if (q->place == 0 || result < 0) return say(t, q->number, q->a, q->start, end, result);
   const uint32_t place = (uint32_t)(q->place == kAnyPlace ? result : q->place - 1);
   if (place >= kFixedFiles) return 0;
@@ -603,7 +643,7 @@ static void is_under_way(struct ring* r, struct request* q) {
   const uint32_t which = (uint32_t)(((uint8_t*)q - r->slots) / kRequest) + 1;
   q->taken = 1;
   ++r->under_way;
-  r->closes += q->number == SYS_close;
+  r->closes += q->number == SYS_close && q->place != 0;
   q->next = 0;
   if (list->first == 0)
     list->first = which;
@@ -624,7 +664,7 @@ static void is_over(struct ring* r, struct request* q) {
   if (q->next == 0) list->last = before;
   q->taken = 0;
   --r->under_way;
-  r->closes -= q->number == SYS_close;
+  r->closes -= q->number == SYS_close && q->place != 0;
 }
 
 /* Most slots are of requests under way: twice as many are made. */
@@ -677,7 +717,9 @@ static void takes_in(struct ring* r, const struct entered* e, uint32_t submitted
     const struct io_uring_sqe* const s =
         (const struct io_uring_sqe*)(r->entry + (size_t)index * r->entry_size);
     translate(q, s, r);
-    q->start = e != 0 && r == e->ring && r->seen - e->from < e->count ? e->start : now;
+    const int own = e != 0 && r == e->ring && r->seen - e->from < e->count;
+    q->start = own ? e->start : r->entering != 0 ? r->entering : now;
+    will_close(q);
     is_under_way(r, q);
     r->silent += q->silent;
     ++r->end;
@@ -779,26 +821,51 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
   return made + succeeded(r, t, 0, now);
 }
 
-/* @p e: what this thread has just entered the kernel for, or nothing. */
-static __attribute__((noinline)) int look_at_rings(struct thread* t, const struct entered* e) {
-  /* A vfork's child has the memory of its parent, whose rings they are. */
-  if (!has_rings() || feign_capture.control == 0 || feign_capture.off || t->quiet != 0 ||
-      t->vforks != 0)
-    return 0;
-  int made = 0;
+/* A vfork's child has the memory of its parent, whose rings they are. */
+static int may_look(const struct thread* t) {
+  return has_rings() && feign_capture.control != 0 && !feign_capture.off && t->quiet == 0 &&
+         t->vforks == 0;
+}
+
+/* What others are in the kernel to submit, which says what it has taken after it has made it. */
+static void sees_submissions(struct thread* t, const struct ring* own) {
+  if (!may_look(t)) return;
   for (struct ring* r = rings; r != rings + ring_places; ++r) {
-    const int entered = e != 0 && r == e->ring;
-    if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != kThere || (r->own_memory && !entered) ||
-        ((int32_t)(*r->queue - r->seen) <= 0 && *r->completed == r->done))
+    if (r == own || __atomic_load_n(&r->entering, __ATOMIC_ACQUIRE) == 0 ||
+        (int32_t)(r->entering_to - r->seen) <= 0 || r->state != kThere || r->own_memory ||
+        !take(r, t, 1))
       continue;
-    const uint64_t now = ticks();
-    /* The program may write over what it has submitted as soon as this returns: on the ring that
-     * it entered the kernel for, and on one of which a thread of the kernel takes the requests. */
-    const int polled = (r->flags & IORING_SETUP_SQPOLL) && (int32_t)(*r->queue - r->seen) > 0;
-    if (!take(r, t, entered || polled)) continue;
-    if (r->state == kThere) made += look_at(r, t, e, now);
-    let_go(r, t, now);
+    if (r->state == kThere && r->entering != 0) {
+      const uint32_t tail = __atomic_load_n(r->tail, __ATOMIC_ACQUIRE);
+      takes_in(r, 0, (int32_t)(tail - r->entering_to) < 0 ? tail : r->entering_to);
+    }
+    let_go(r, t, ticks());
   }
+}
+
+static int look_at_ring(struct ring* r, struct thread* t, const struct entered* e) {
+  const int entered = e != 0 && r == e->ring;
+  if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != kThere || (r->own_memory && !entered) ||
+      ((int32_t)(*r->queue - r->seen) <= 0 && *r->completed == r->done))
+    return 0;
+  const uint64_t now = ticks();
+  /* The program may write over what it has submitted as soon as this returns: on the ring that it
+   * entered the kernel for, and on one of which a thread of the kernel takes the requests. */
+  const int polled = (r->flags & IORING_SETUP_SQPOLL) && (int32_t)(*r->queue - r->seen) > 0;
+  if (!take(r, t, entered || polled)) return 0;
+  const int made = r->state == kThere ? look_at(r, t, e, now) : 0;
+  let_go(r, t, now);
+  return made;
+}
+
+/* @p e: what this thread has just entered the kernel for, or nothing. That ring is the first: what
+ * others have opened since may have descriptors that were closed there. */
+static __attribute__((noinline)) int look_at_rings(struct thread* t, const struct entered* e) {
+  if (!may_look(t)) return 0;
+  struct ring* const own = e != 0 ? e->ring : 0;
+  int made = own != 0 ? look_at_ring(own, t, e) : 0;
+  for (struct ring* r = rings; r != rings + ring_places; ++r)
+    if (r != own) made += look_at_ring(r, t, e);
   return made;
 }
 
@@ -808,9 +875,9 @@ static void leaves(struct ring* r) {
   uint32_t left = 0;
   for (uint32_t i = r->first; i != r->end; ++i) {
     struct request* const q = slot(r, i);
-    if (q->taken && q->number != kNoCall && q->number != SYS_read && q->number != SYS_pread64 &&
-        q->number != SYS_readv && q->number != SYS_preadv && q->number != SYS_preadv2 &&
-        q->number != SYS_accept4 && q->number != SYS_statx)
+    if (q->taken && is_to_say(q) && q->number != kNoCall && q->number != SYS_read &&
+        q->number != SYS_pread64 && q->number != SYS_readv && q->number != SYS_preadv &&
+        q->number != SYS_preadv2 && q->number != SYS_accept4 && q->number != SYS_statx)
       ++left;
     is_over(r, q);
   }
@@ -842,15 +909,9 @@ static void let_go(struct ring* r, struct thread* t, uint64_t now) {
 
 /* A system call has got it. */
 static __attribute__((noinline)) void rings_give_way(struct thread* t, long fd) {
-  if (fd <= 0) return; /* or it made none */
+  sees_submissions(t, 0);
   (void)look_at_rings(t, 0);
-  if (!has_rings() || t->vforks != 0) return;
-  for (struct ring* r = rings; r != rings + ring_places; ++r) {
-    if (r->state != kThere || !take(r, t, 1)) continue;
-    const uint64_t now = ticks();
-    if (r->state == kThere) gives_way(t, r, fd, now);
-    let_go(r, t, now);
-  }
+  if (has_rings() && t->vforks == 0) got(t, fd, ticks());
 }
 
 static void leaves_all(struct thread* t) {
@@ -872,16 +933,26 @@ static void ends_unless_used(struct ring* r, struct thread* t) {
 }
 
 static void closes_ring(struct thread* t, long fd) {
-  if (fd >= 0 && fd < kNoted) noted[fd] = 0;
   struct ring* const r = ring_of(fd);
   if (r == 0) return;
   r->fd = 0;
   ends_unless_used(r, t);
 }
 
+/* By a system call. */
+static void closes(struct thread* t, long fd) {
+  uint64_t* const state = has_rings() ? state_of(fd) : 0;
+  if (state != 0) __atomic_store_n(state, 0, __ATOMIC_RELEASE);
+  closes_ring(t, fd);
+}
+
+static int only_by_place(const struct io_uring_params* p) {
+  return (p->flags & 1u << 15 /* IORING_SETUP_REGISTERED_FD_ONLY */) != 0;
+}
+
 static __attribute__((noinline)) void new_ring(struct thread* t, long result,
                                                const struct io_uring_params* p) {
-  const int only_place = (p->flags & 1u << 15 /* IORING_SETUP_REGISTERED_FD_ONLY */) != 0;
+  const int only_place = only_by_place(p);
   if (!only_place) closes_ring(t, result); /* dup2 may have closed the one that had it */
   struct ring* const r = free_place(t);
   if (r == 0) return;
@@ -952,7 +1023,7 @@ static void fixed_files(struct thread* t, struct ring* r, const struct registers
 
 /* What a call that is about to be made will have submitted, which only its result will tell; but
  * where a thread of the kernel takes requests that is all that nobody has seen. */
-static struct entered enters(const struct ring* r, uint64_t start) {
+static struct entered enters(struct ring* r, uint64_t start) {
   struct entered e = {r, start, 0, 0};
   if (r == 0) return e;
   const int polled = (r->flags & IORING_SETUP_SQPOLL) != 0;
@@ -972,10 +1043,17 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
   if (x->number != SYS_io_uring_setup)
     r = by_place ? ring_at(t, (uint32_t)x->a[0]) : ring_of(x->a[0]);
   struct entered e = enters(enter ? r : 0, ticks());
+  if (e.ring != 0 && e.count == 0 && x->a[1] != 0) {
+    r->entering_to = e.from + (uint32_t)x->a[1];
+    __atomic_store_n(&r->entering, e.start, __ATOMIC_RELEASE);
+  }
   const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   const uint64_t end = ticks();
   if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0 || t->vforks != 0)
     return result;
+  const struct io_uring_params* const p = (const struct io_uring_params*)x->a[1];
+  if (x->number == SYS_io_uring_setup && result >= 0 && rings != 0 && !only_by_place(p))
+    rings_give_way(t, result);
   if (x->number == SYS_io_uring_register && result >= 0 && rings != 0) {
     if (((uint32_t)x->a[1] & ~kByPlace) - 20 < 2) {
       ring_places_of(t, x, result);
@@ -989,13 +1067,15 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
   if (enter && r == 0 && result > 0 && x->a[1] != 0) /* one too many, or another process made it */
     __atomic_fetch_add(&feign_capture.control->overlooked, result, __ATOMIC_RELAXED);
   if (e.count == 0 && result > 0) e.count = (uint32_t)result;
+  if (enter && rings != 0) sees_submissions(t, r);
   /* The time of what came to its end here is that of those calls. */
   const int said = enter && rings != 0 && look_at_rings(t, &e) != 0;
+  if (e.ring != 0) r->entering = 0;
   if (!said && d->fill != 0 && recording(t, 0) &&
       (!feign_capture.control->paused || (d->flags & kState)))
     record(t, d, FEIGN_RECORD_CALL, x->a, e.start, end, result, 0, kNoFlight, (uintptr_t)x, 0);
   if (x->number == SYS_io_uring_setup && result >= 0 && *feign_capture.token != 0)
-    new_ring(t, result, (const struct io_uring_params*)x->a[1]);
+    new_ring(t, result, p);
   return result;
 }
 

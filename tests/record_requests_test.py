@@ -76,6 +76,16 @@ def test_a_descriptor_is_given_again_before_its_close_is_told():
             shutil.rmtree(os.path.join(tmp, "root"))
 
 
+def test_descriptors_that_other_threads_close():
+    """What one thread's ring closes another one opens, by its own ring or by a system call: each write is to its file."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = compiled(tmp, "reuse", "-luring"), os.path.join(tmp, "t.feign"), os.path.join(tmp, "w")
+        os.mkdir(work)
+        records_if_it_can(trace, program, "threads", cwd=work, lacks="the kernel lets nobody use io_uring")
+        replays(trace, tmp, work)
+
+
 def test_rings_that_several_threads_have():
     """They come and go while others look at them, are shared, known by places in threads' tables, left by jumps out of signal
     handlers and by threads that are cancelled: the program ends as it would, and each request is in the trace, once."""
