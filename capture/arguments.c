@@ -482,6 +482,32 @@ static void put_end(struct feign_record* r, long fd, const union any_address* wa
     feign_put_text(r, FEIGN_FIELD_HINT, text, (size_t)(to - text));
 }
 
+static int text_ends(const char* text, size_t length, const char* with, size_t size) {
+  while (size != 0 && length != 0 && text[length - 1] == with[size - 1]) --length, --size;
+  return size == 0;
+}
+
+/* Which executable was opened by its name below /proc, a link that leads to what nothing else
+ * tells. Of one that has no name any more the kernel says what it was, with more behind it. */
+static void put_opened(struct feign_record* r, long path, long result) {
+  static const char kProc[] = "/proc/", kExe[] = "/exe", kGone[] = " (deleted)";
+  const char* const name = (const char*)path;
+  size_t size = 0;
+  if (result < 0 || name == 0 || feign_capture.sealed) return;
+  for (; name[size] != '\0'; ++size)
+    if (size < sizeof kProc - 1 && name[size] != kProc[size]) return;
+  if (!text_ends(name, size, kExe, sizeof kExe - 1) || !has_room(r, PATH_MAX)) return;
+  char link[32], *const to = (char*)r->at + 3;
+  *put_decimal(put_start(link, "/proc/self/fd/"), (uint32_t)result) = '\0';
+  const long length =
+      system_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)to, PATH_MAX - 3, 0, 0);
+  if (length <= 0 || text_ends(to, (size_t)length, kGone, sizeof kGone - 1)) return;
+  r->at[0] = FEIGN_FIELD_PATH2 << 4;
+  r->at[1] = (uint8_t)length;
+  r->at[2] = (uint8_t)(length >> 8);
+  r->at += 3 + length;
+}
+
 static void put_connect(struct feign_record* r, const long* a, long result) {
   if (result == 0 || result == -EINPROGRESS) put_end(r, a[0], (const union any_address*)a[1]);
 }

@@ -93,6 +93,8 @@ def capture(layer):
                 if a.form == "kStruct":
                     lines.append(f"STRUCT({op.name}_{a.position}, {a.type.replace('*', '').replace('const ', '').strip()}, a[{a.position}]);")
                 lines.append(put(op, a, befores))
+        if op.effect == "open" and op.result == "fd":
+            lines.append(f"put_opened(r, a[{next(a.position for a in op.args if a.role == 'path')}], result);")
         kept = [(a.role, a.position) for a in op.args if put(op, a, [])] if op.kind in ("read", "write") else []
         flags = [name for name, holds in (
             ("kNumbers", kept[:2] == [("fd", 0), ("length", 2)] and kept[2:] in ([], [("offset", 3)]) and all(number(op.args[p]).startswith("(uint64_t)a[") for _, p in kept[1:])),

@@ -1032,5 +1032,28 @@ def test_damaged_recording():
             assert feign("info", trace + ".raw").status == 2
 
 
+def test_an_executable_that_is_opened_by_way_of_proc():
+    """Its name does not tell which file that is: the trace does, unless the file has no name any more."""
+    source = r"""
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  char data[100];
+  int fd = open("/proc/self/exe", O_RDONLY);
+  if (read(fd, data, sizeof data) != sizeof data || close(fd) != 0) return 1;
+  if (unlink(argv[0]) != 0) return 2;
+  fd = open("/proc/self/exe", O_RDONLY);
+  return read(fd, data, 50) == 50 && open("/proc/self/status", O_RDONLY) >= 0 ? 0 : 3;
+}
+"""
+    with Tmp() as tmp:
+        program, work, trace, text = recorded_program(tmp, source)
+        lines = [line for line in text.splitlines() if "] read(" in line]
+        of = {size: line for line in lines for size in ("= 100 ", "= 50 ") if size in line}
+        assert f'path="{program}"' in of["= 100 "] and "[not a file]" not in of["= 100 "], lines
+        assert "(deleted)" not in text and "[not a file]" in of["= 50 "], lines
+        replays(trace, tmp, work)
+
+
 if __name__ == "__main__":
     main(globals())
