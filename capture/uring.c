@@ -39,7 +39,7 @@ struct request {
   int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
   struct ring* table;
   uint32_t next; /* of those under way that are called alike: its slot, and 1; 0: none */
-  char kept[];   /* what arguments pointed to */
+  _Alignas(8) char kept[]; /* what arguments pointed to */
 };
 
 /* Requests under way that are called alike (user_data; or share a list with such by chance): the
