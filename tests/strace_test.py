@@ -663,25 +663,6 @@ def test_a_call_that_is_shown_when_it_has_ended_sets_no_clock_back():
         assert made == [9, 10], made
 
 
-def test_a_trace_behind_another_is_said_and_comes_after_it():
-    """As cat joins them: the second is of an earlier time, or the first once more. A process that outlives the one that made it is none."""
-    early = ['1 1700000100.0 execve("/bin/a", ["a"], 0x1) = 0', '1 1700000100.2 mkdir("/a", 0700) = 0', '1 1700000100.3 +++ exited with 0 +++']
-    late = ['2 1700000101.0 execve("/bin/b", ["b"], 0x1) = 0', '2 1700000101.1 fork() = 3', '2 1700000101.2 +++ exited with 0 +++', '3 1700000101.15 mkdir("/b", 0700) = 0',
-            '3 1700000101.4 +++ exited with 0 +++']
-    joined = [(late + early, 6, "1.400", ["/b", "/a"], [0.15, 0.6]), (early + early, 4, "0.300", ["/a", "/a"], [0.2, 0.5]), (early + late, 0, "", ["/a", "/b"], [0.2, 1.15])]
-    for lines, line, back, names, times in joined:
-        with Tmp() as tmp:
-            path, out = os.path.join(tmp, "t.strace"), os.path.join(tmp, "o.txt")
-            with open(path, "w", encoding="ascii") as f:
-                f.write("\n".join(lines) + "\n")
-            r = feign("convert", path, out, "--provider", "strace,overhead=none")
-            said = re.findall(r"t\.strace:(\d+): another trace begins here, by a clock that is (\S+) s back", r.err)
-            assert r.status == 0 and "set back" not in r.err and said == ([(str(line), back)] if line else []), r.err
-            with open(out, encoding="utf-8") as f:
-                made = [(re.search('"(.*?)"', l)[1], round(float(l.split()[1]), 3)) for l in f if "mkdir" in l]
-        assert made == list(zip(names, times)), made
-
-
 def test_output_and_errors_that_go_to_one_file():
     """It was open before, by "> log 2>&1": one position, not two."""
     lines = ['1 1.0 write(1</w/log>, "one\\n", 4) = 4', '1 1.1 write(2</w/log>, "two\\n", 4) = 4', '1 1.2 fork() = 2', '2 1.3 write(2</w/log>, "three\\n", 6) = 6',

@@ -140,7 +140,6 @@ void Source::goes_on_as(Process& caller, Process& first) {
     std::swap(caller.moved, first.moved);
   }
   descriptors(caller).reset();
-  caller.over = true;
 }
 
 // The directory that the process is in; 0: it is not known.

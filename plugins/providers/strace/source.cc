@@ -284,36 +284,20 @@ feign_status Source::ended_by(uint64_t& time) {
   return FEIGN_OK;
 }
 
-// Nobody is left who could have been in a call, or made this process.
-bool Source::begins_another(int64_t pid) const {
-  const auto known = processes_.find(pid);
-  if (known != processes_.end() ? !known->second->over : trace_.began_in.contains(pid))
-    return false;
-  return !processes_.empty() && std::all_of(processes_.begin(), processes_.end(),
-                                            [](const auto& p) { return p.second->over; });
-}
-
 // A clock that was set back would make calls end before they began: what follows is moved on.
 // Processes are stopped side by side, so that their lines may be a little out of order; strace -z
 // shows a call when it has ended, by the time when it began.
 void Source::check_clock(int64_t pid, uint64_t& time) {
   const uint64_t last = prefix_.clock();
-  if (time >= last) return;
-  const bool another = begins_another(pid);
+  if (time + kSecond >= last) return;
   const auto p = processes_.find(pid);
-  if (!another &&
-      (time + kSecond >= last || p == processes_.end() || time + kSecond >= p->second->clock))
-    return;
+  if (p == processes_.end() || time + kSecond >= p->second->clock) return;
   const uint64_t back = last - time;
   prefix_.set_back(back);
   time = last;
   if (++jumps_ > 3) return;
-  char text[160];
-  snprintf(text, sizeof text,
-           another
-               ? "another trace begins here, by a clock that is %.3f s back (two joined, or one "
-                 "twice?): it is taken to come after the one before it"
-               : "the clock was set back by %.3f s",
+  char text[64];
+  snprintf(text, sizeof text, "the clock was set back by %.3f s",
            static_cast<double>(back) / static_cast<double>(kSecond));
   trace_.host->log(
       trace_.host, FEIGN_LOG_WARN,
@@ -411,7 +395,6 @@ feign_status Source::line(std::string_view text) {
     if (const auto status = cut_off(pid, time, rest)) return *status;
   Process& p = process(pid);
   if (!p.seen) begins(p);
-  p.over = false;
   const size_t before = queue_.size();
   const feign_status status = call(p, time, rest, lines_->number(), nullptr);
   if (!ending_.empty() && queue_.size() > before) ends_later(p);
@@ -443,7 +426,6 @@ feign_status Source::message(int64_t pid, uint64_t time, std::string_view text) 
     ends_ = true;
     if (const feign_status status = never_ends(p); status < 0) return status;
     has_ended(p, time);
-    p.over = true;
     Held& exit = queue_.add();
     // Killed, it gave up nothing before. (Its last thread does, if it has several.)
     if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);

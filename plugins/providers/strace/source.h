@@ -133,7 +133,6 @@ struct Process {
   Begun call;
   Held* ends = nullptr;   // its exit, while it may still have locks
   bool seen = false;      // in a line of its own
-  bool over = false;      // its end was told
   Held* maker = nullptr;  // the place of the call that made it, if that is shown later
   // Its last call, if its result is likely another stop's, until its next line tells.
   Held* doubtful = nullptr;
@@ -221,7 +220,6 @@ class Source {
   void settles(Process& p, std::string_view next);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
-  bool begins_another(int64_t pid) const;
   void check_clock(int64_t pid, uint64_t& time);
   feign_status requests(Held& first, int64_t accepted);
   size_t output_behind(std::string_view text) const;
