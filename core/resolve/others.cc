@@ -107,12 +107,10 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
 }
 
 // Sockets get names by bind alone, which strace -e trace=file,desc lacks: where the trace has none,
-// a socket that is found where nothing is was bound since. So was what any call but an open finds
-// there, if nobody's calls are there whose order could explain it.
+// a socket that is found where nothing is was bound since.
 void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   if (binds_ || others_ || other_mounts_ || (a.marks & FEIGN_NO_RESULT)) return;
-  const Told is = told(a, effect);
-  if (is == Told::kSpecial ? !S_ISSOCK(a.mode) : is != Told::kAny || !lacks_makers_) return;
+  if (told(a, effect) != Told::kSpecial || !S_ISSOCK(a.mode)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
   const uint32_t path = names_.canonical(a.path, follow);
   if (names_.absent_at(path)) there_is(a, Told::kSpecial, path, follow);
@@ -279,8 +277,7 @@ void Resolve::there_is(const feign_activity& a, Told is, uint32_t path, bool fol
   less_unnamed(a, above, entry_bytes(name_of(tables_.strings.text(path))));
   const bool directory = is == Told::kDirectory, link = is == Told::kLink;
   const bool special = is == Told::kSpecial;
-  const uint32_t found = a.mode & S_IFMT;
-  const uint32_t type = directory ? 0 : !special ? S_IFREG : found != 0 ? found : S_IFSOCK;
+  const uint32_t type = directory ? 0 : special ? a.mode & S_IFMT : S_IFREG;
   feign_activity& made = other(a,
                                directory ? FEIGN_POSIX_MKDIR
                                : link    ? FEIGN_POSIX_SYMLINK
