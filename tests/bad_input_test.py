@@ -654,6 +654,14 @@ int init(int argc, char *argv[]) { feign_register_plugin(&plugin); return 0; }
 static void *crash(void *no) { return (void *)strlen((const char *)1); }
 __attribute__((constructor)) static void begin(void) { pthread_t t; pthread_create(&t, 0, crash, 0); pthread_join(t, 0); }
 #endif
+static pthread_barrier_t all;
+static void *with_others(void *no) { pthread_barrier_wait(&all); return (void *)strlen((const char *)1); }
+static void together(void) {
+  pthread_t t[8];
+  pthread_barrier_init(&all, 0, 8);
+  for (int i = 0; i < 8; ++i) pthread_create(&t[i], 0, with_others, 0);
+  for (int i = 0; i < 8; ++i) pthread_join(t[i], 0);
+}
 Activity *filter(Activity *a) { CRASH; return a; }
 """
 
@@ -674,7 +682,7 @@ def test_a_plugin_that_crashes_is_named():
         for number, text, *flags in (
                 (signal.SIGSEGV, "segmentation fault", "-DCRASH=a->length = strlen((const char *)1)"), (signal.SIGSEGV, "segmentation fault", "-DCRASH=nothing(a)"),
                 (signal.SIGSEGV, "segmentation fault", "-DCRASH=char room[4096]; room[a->length % 8] = 1; a = filter(a) + room[0]"),
-                (signal.SIGABRT, "abort()", "-DCRASH=abort()"), (signal.SIGILL, "illegal instruction", "-DCRASH=__builtin_trap()"),
+                (signal.SIGSEGV, "segmentation fault", "-DCRASH=together()"), (signal.SIGABRT, "abort()", "-DCRASH=abort()"), (signal.SIGILL, "illegal instruction", "-DCRASH=__builtin_trap()"),
                 (signal.SIGFPE, "arithmetic exception", "-DCRASH=raise(SIGFPE)"), (signal.SIGSEGV, "segmentation fault", "-DIN_A_THREAD", "-DCRASH=")):
             if "-DIN_A_THREAD" in flags and tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split("."))) < (2, 35):
                 continue  # before that, the dynamic linker tells nothing without its locks

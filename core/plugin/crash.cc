@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -63,11 +64,15 @@ _Unwind_Reason_Code look(_Unwind_Context* frame, void* found) {
   return _URC_NORMAL_STOP;
 }
 
-// Who called what is no code, such as a function that is null.
+// Who called what is no code, such as a function that is null. The stack may be none, either.
 const char* caller(const ucontext_t& at) {
 #if defined(__x86_64__)
-  if (object_of(static_cast<uintptr_t>(at.uc_mcontext.gregs[REG_RIP])) == nullptr)
-    return plugin_of(*reinterpret_cast<const uintptr_t*>(at.uc_mcontext.gregs[REG_RSP]) - 1);
+  uintptr_t back = 0;
+  const iovec to{&back, sizeof back},
+      from{reinterpret_cast<void*>(at.uc_mcontext.gregs[REG_RSP]), sizeof back};
+  if (object_of(static_cast<uintptr_t>(at.uc_mcontext.gregs[REG_RIP])) == nullptr &&
+      process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof back)
+    return plugin_of(back - 1);
 #endif
   (void)at;
   return nullptr;
@@ -75,8 +80,18 @@ const char* caller(const ucontext_t& at) {
 
 // No memory is asked for: it may be what is broken.
 void on_crash(int signal, siginfo_t* info, void* context) {
-  // Nobody's fault here if somebody else sent it.
-  if (info->si_code <= 0 && info->si_pid != getpid()) {
+  // Of threads that crash together the first one tells, and ends them all.
+  static std::atomic<pid_t> teller{0};
+  pid_t other = 0;
+  const pid_t self = gettid();
+  while (!teller.compare_exchange_strong(other, self) && other != self) {
+    (void)pause();
+    other = 0;
+  }
+  // The default acts then: as this returns to what was wrong, or at once on what was sent.
+  ::signal(signal, SIG_DFL);
+  // Nobody's fault here if somebody else sent it. Telling may crash, too.
+  if (other == self || (info->si_code <= 0 && info->si_pid != getpid())) {
     (void)raise(signal);
     return;
   }
@@ -102,7 +117,6 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   add(plugin != nullptr ? plugin : "");
   add("\n");
   (void)!write(STDERR_FILENO, text, std::strlen(text));
-  // The default acts now: as this returns to what was wrong, or at once on what was sent.
   if (info->si_code <= 0) (void)raise(signal);
 }
 
@@ -122,7 +136,7 @@ void tell_crashes() {
         action.sa_handler != SIG_DFL)
       continue;
     action.sa_sigaction = on_crash;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | static_cast<int>(SA_RESETHAND);
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigaction(c.signal, &action, nullptr);
   }
 }
