@@ -497,8 +497,8 @@ static void put_opened(struct feign_record* r, long path, long result) {
   for (; name[size] != '\0'; ++size)
     if (size < sizeof kProc - 1 && name[size] != kProc[size]) return;
   if (!text_ends(name, size, kExe, sizeof kExe - 1) || !has_room(r, PATH_MAX)) return;
-  char link[32], *const to = (char*)r->at + 3;
-  *put_decimal(put_start(link, "/proc/self/fd/"), (uint32_t)result) = '\0';
+  char link[40], *const to = (char*)r->at + 3;
+  *put_decimal(put_start(link, "/proc/thread-self/fd/"), (uint32_t)result) = '\0';
   const long length =
       system_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)to, PATH_MAX - 3, 0, 0);
   if (length <= 0 || text_ends(to, (size_t)length, kGone, sizeof kGone - 1)) return;

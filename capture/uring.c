@@ -38,7 +38,7 @@ struct request {
   uint8_t links; /* the next one waits for it: kLinks, kHard (which makes it also if this fails) */
   int32_t place; /* in the table, of the file that it opens or closes, and 1; 0: none */
   struct ring* table;
-  uint32_t next; /* of those under way that are called alike: its slot, and 1; 0: none */
+  uint32_t next;           /* of those under way that are called alike: its slot, and 1; 0: none */
   _Alignas(8) char kept[]; /* what arguments pointed to */
 };
 
@@ -563,13 +563,14 @@ static void will_close(struct request* q) {
                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Whether it is no close that was recorded already. */
-static int is_to_say(const struct request* q) {
+/* It is under way no more. Whether it is no close that was recorded already. */
+static int is_to_say(const struct request* q, int closed) {
   if (!q->noted) return 1;
   uint64_t* const state = state_of(q->a[0]);
   uint64_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
   return (was | kGot) == (q->start | kGot) &&
-         __atomic_compare_exchange_n(state, &was, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+         __atomic_compare_exchange_n(state, &was, closed ? 0 : was & kGot, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED);
 }
 
 /* Descriptor @p fd was got: a close that was under way before that is over, though the kernel says
@@ -578,12 +579,12 @@ static int is_to_say(const struct request* q) {
 static void got(struct thread* t, long fd, uint64_t end) {
   uint64_t* const state = state_of(fd);
   if (state == 0) return;
-  const uint64_t was = __atomic_exchange_n(state, kGot, __ATOMIC_ACQ_REL);
-  if (was <= kGot) return;
-  if ((was & kGot) == 0 && was >= end) {
-    __atomic_store_n(state, was | kGot, __ATOMIC_RELEASE);
-    return;
-  }
+  uint64_t was = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+  int later;
+  do later = was > kGot && (was & kGot) == 0 && was >= end;
+  while (!__atomic_compare_exchange_n(state, &was, later ? was | kGot : kGot, 0, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE));
+  if (was <= kGot || later) return;
   const long a[6] = {fd};
   (void)say(t, SYS_close, a, was, end > was ? end : was, 0);
 }
@@ -605,7 +606,7 @@ static void gives_way(struct thread* t, struct ring* r, long fd, uint64_t end) {
 static int ended(struct thread* t, struct ring* r, struct request* q, uint64_t end, long result) {
   /* Not made: one that it was linked behind failed, the program took it back, or there was no
    * buffer to choose. */
-  if (!is_to_say(q)) return 0;
+  if (!is_to_say(q, result >= 0)) return 0;
   if (result == -ECANCELED || (q->selects && result == -ENOBUFS)) return 0;
   if (q->selects && result > 0) reads_selected(q, result);
   if (q->number == SYS_pipe2) {
@@ -665,6 +666,7 @@ static void is_over(struct ring* r, struct request* q) {
   q->taken = 0;
   --r->under_way;
   r->closes -= q->number == SYS_close && q->place != 0;
+  (void)is_to_say(q, 0); /* of one that nothing was said of, and that was not made */
 }
 
 /* Most slots are of requests under way: twice as many are made. */
@@ -875,7 +877,7 @@ static void leaves(struct ring* r) {
   uint32_t left = 0;
   for (uint32_t i = r->first; i != r->end; ++i) {
     struct request* const q = slot(r, i);
-    if (q->taken && is_to_say(q) && q->number != kNoCall && q->number != SYS_read &&
+    if (q->taken && is_to_say(q, 0) && q->number != kNoCall && q->number != SYS_read &&
         q->number != SYS_pread64 && q->number != SYS_readv && q->number != SYS_preadv &&
         q->number != SYS_preadv2 && q->number != SYS_accept4 && q->number != SYS_statx)
       ++left;
@@ -1033,6 +1035,11 @@ static struct entered enters(struct ring* r, uint64_t start) {
 }
 
 /* io_uring_setup, _enter and _register. */
+/* The place may be another ring's by now, or another thread be in the kernel for this one. */
+static void has_submitted(struct ring* r, uint64_t since) {
+  __atomic_compare_exchange_n(&r->entering, &since, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 static __attribute__((noinline)) long uring_call(struct registers* x, struct thread* t) {
   const struct described* const d = &kDescribed[x->number];
   if (rings != 0) (void)look_at_rings(t, 0);
@@ -1043,14 +1050,17 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
   if (x->number != SYS_io_uring_setup)
     r = by_place ? ring_at(t, (uint32_t)x->a[0]) : ring_of(x->a[0]);
   struct entered e = enters(enter ? r : 0, ticks());
-  if (e.ring != 0 && e.count == 0 && x->a[1] != 0) {
+  const int submits = e.ring != 0 && e.count == 0 && x->a[1] != 0 && may_look(t);
+  if (submits) {
     r->entering_to = e.from + (uint32_t)x->a[1];
     __atomic_store_n(&r->entering, e.start, __ATOMIC_RELEASE);
   }
   const long result = system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
   const uint64_t end = ticks();
-  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0 || t->vforks != 0)
+  if (feign_capture.control == 0 || feign_capture.off || t->quiet != 0 || t->vforks != 0) {
+    if (submits) has_submitted(r, e.start);
     return result;
+  }
   const struct io_uring_params* const p = (const struct io_uring_params*)x->a[1];
   if (x->number == SYS_io_uring_setup && result >= 0 && rings != 0 && !only_by_place(p))
     rings_give_way(t, result);
@@ -1070,7 +1080,7 @@ static __attribute__((noinline)) long uring_call(struct registers* x, struct thr
   if (enter && rings != 0) sees_submissions(t, r);
   /* The time of what came to its end here is that of those calls. */
   const int said = enter && rings != 0 && look_at_rings(t, &e) != 0;
-  if (e.ring != 0) r->entering = 0;
+  if (submits) has_submitted(r, e.start);
   if (!said && d->fill != 0 && recording(t, 0) &&
       (!feign_capture.control->paused || (d->flags & kState)))
     record(t, d, FEIGN_RECORD_CALL, x->a, e.start, end, result, 0, kNoFlight, (uintptr_t)x, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* reuse [sqpoll | threads]: requests of io_uring that close a file, open the next one, and read:
- * the open gets the descriptor that the close has given up, and is over while the reads go on; the
- * kernel says that both have ended in the other order, now and then. Or a thread of the kernel
- * closes and reads, and the open is a system call. Or threads open and close by rings of their own,
- * and by system calls. 77: the kernel lets nobody. */
+/* reuse [sqpoll | threads | cut]: requests of io_uring that close a file, open the next one, and
+ * read: the open gets the descriptor that the close has given up, and is over while the reads go
+ * on; the kernel says that both have ended in the other order, now and then. Or a thread of the
+ * kernel closes and reads, and the open is a system call. Or threads open and close by rings of
+ * their own, and by system calls. Or a close is cut off, since what it waits for fails. 77: the
+ * kernel lets nobody. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <liburing.h>
@@ -72,11 +73,30 @@ static int in_threads(void) {
   return 0;
 }
 
+static int cut_off(struct io_uring* ring) {
+  struct io_uring_cqe* c;
+  const int fd = open("one", O_RDWR | O_CREAT, 0600);
+  struct io_uring_sqe* const fails = io_uring_get_sqe(ring);
+  io_uring_prep_read(fails, -1, data, 8, 0);
+  fails->flags |= IOSQE_IO_LINK | 1 << 6 /* IOSQE_CQE_SKIP_SUCCESS */;
+  io_uring_prep_close(io_uring_get_sqe(ring), fd);
+  if (io_uring_submit_and_wait(ring, 1) != 2) abort();
+  usleep(10000);
+  while (io_uring_peek_cqe(ring, &c) == 0) io_uring_cqe_seen(ring, c);
+  if (write(fd, "abc", 3) != 3) abort();
+  io_uring_prep_close(io_uring_get_sqe(ring), fd);
+  if (io_uring_submit_and_wait(ring, 1) != 1 || io_uring_wait_cqe(ring, &c) != 0 || c->res != 0)
+    abort();
+  io_uring_cqe_seen(ring, c);
+  return opens("two") == fd && write(fd, "defg", 4) == 4 ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "threads") == 0) return in_threads();
   const int sqpoll = argc > 1 && strcmp(argv[1], "sqpoll") == 0;
   struct io_uring ring;
   if (io_uring_queue_init(16, &ring, sqpoll ? IORING_SETUP_SQPOLL : 0) != 0) return 77;
+  if (argc > 1 && strcmp(argv[1], "cut") == 0) return cut_off(&ring);
   const int big = open("big", O_RDWR | O_CREAT, 0600);
   int fd = open("first", O_RDWR | O_CREAT, 0600);
   if (big < 0 || fd < 0 || write(big, data, kBytes) != kBytes) abort();

@@ -343,7 +343,8 @@ feign_status Source::line(std::string_view text) {
   if (lines_->number() <= kLook) coloured_ |= text.find('\x1b') != text.npos;
   std::string plain;
   if (coloured_) text = plain = without_colours(text);
-  while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+  while (!text.empty() && (text.back() == '\r' || text.back() == ' ' || text.back() == '\t'))
+    text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
   if (broken_ != nullptr) return goes_on(text);
   // Before a time (-r), or all of a text that somebody indented.
