@@ -194,7 +194,7 @@ def test_tabs_between_fields_are_blanks():
     want = text_of(lines)[0]
     for change in (r"^(\d+) +", "\\1\t"), (r" (\w+\()", "\t\\1"), (r" +=", "\t="), ("= ", "=\t"), (" <", "\t<"), (", ", ",\t"), ("^", "\t"), (" +", "\t"):
         got = [re.sub(*change, line) for line in lines]
-        assert got != lines and text_of(got)[0] == want, (change, text_of(got)[0])
+        assert got != lines and text_of([*got, "\t"])[0] == want, (change, text_of(got)[0])
     assert len(want) == 3, want
 
 
