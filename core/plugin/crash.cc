@@ -79,22 +79,7 @@ const char* caller(const ucontext_t& at) {
 }
 
 // No memory is asked for: it may be what is broken.
-void on_crash(int signal, siginfo_t* info, void* context) {
-  // Of threads that crash together the first one tells, and ends them all.
-  static std::atomic<pid_t> teller{0};
-  pid_t other = 0;
-  const pid_t self = gettid();
-  while (!teller.compare_exchange_strong(other, self) && other != self) {
-    (void)pause();
-    other = 0;
-  }
-  // The default acts then: as this returns to what was wrong, or at once on what was sent.
-  ::signal(signal, SIG_DFL);
-  // Nobody's fault here if somebody else sent it. Telling may crash, too.
-  if (other == self || (info->si_code <= 0 && info->si_pid != getpid())) {
-    (void)raise(signal);
-    return;
-  }
+void tell(int signal, const void* context) {
   // Should looking take a lock after all, which the thread that crashed has.
   constexpr unsigned kPatience_s = 2;
   ::signal(SIGALRM, SIG_DFL);
@@ -117,6 +102,21 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   add(plugin != nullptr ? plugin : "");
   add("\n");
   (void)!write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void on_crash(int signal, siginfo_t* info, void* context) {
+  // Of threads that crash together the first one tells, and ends them all.
+  static std::atomic<pid_t> teller{0};
+  pid_t other = 0;
+  const pid_t self = gettid();
+  while (!teller.compare_exchange_strong(other, self) && other != self) {
+    (void)pause();
+    other = 0;
+  }
+  // Nobody's fault here if somebody else sent it. Telling may crash, too.
+  if (other != self && (info->si_code > 0 || info->si_pid == getpid())) tell(signal, context);
+  // The default acts now: as this returns to what was wrong, or at once on what was sent.
+  ::signal(signal, SIG_DFL);
   if (info->si_code <= 0) (void)raise(signal);
 }
 
