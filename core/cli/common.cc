@@ -91,34 +91,35 @@ void Common::replaying(CLI::App& a) {
   a.add_option("--root", root, "Directory that stands for / ; nothing outside it is touched")
       ->type_name("DIR");
   a.add_option(
-       "--pace", pace,
+       "--pace", settings["pace"],
        "afap: as fast as possible; think[,scale=F]: with the recorded pauses; timed[,scale=F]: "
        "each activity at its recorded time [afap]")
       ->type_name("afap|think|timed");
-  a.add_option("--order", order,
+  a.add_option("--order", settings["order"],
                "trace: as recorded over all streams; depend: side by side, but nothing overtakes "
                "what it needs; stream: side by side, only each stream's own order [trace; under "
                "mpirun depend, but for what its messages order]")
       ->type_name("trace|depend|stream");
   a.add_option(
-       "--content", content,
+       "--content", settings["content"],
        "What prepared and written files hold: sparse (the default; no bytes), zeros, random "
        "or ratio=N (to compress N:1)")
       ->type_name("sparse|zeros|random|ratio=N");
-  a.add_option("--max-bytes", max_bytes,
+  a.add_option("--max-bytes", settings["max-bytes"],
                "Write no more than this, prepared files included (default: 95 % of what is free)")
       ->type_name("SIZE");
   a.add_option(
-       "--compute", compute,
+       "--compute", settings["compute"],
        "How pauses are passed: busy (what was computing keeps a processor busy, the rest is "
        "slept), hybrid (asleep, but for the last stretch), sleep, spin, or awake (hybrid, on "
        "processors kept from sleeping deeply) [think: busy, timed: awake where "
        "that is permitted]")
       ->type_name("busy|hybrid|sleep|spin|awake");
-  a.add_option("--streams-per-core", streams_per_core,
+  a.add_option("--streams-per-core", settings["streams-per-core"],
                "Threads a processor; more streams than that share them [256 threads in all]")
       ->type_name("N");
-  a.add_flag("--pin", pin, "Keep each thread on one processor");
+  a.add_flag_callback(
+      "--pin", [this] { settings["pin"] = "yes"; }, "Keep each thread on one processor");
   a.add_option("--map", map,
                "Under mpirun: which rank replays which recorded ones: block, cyclic, or a file of "
                "lines RECORDED[-RECORDED] RANK [rank r replays r]")
@@ -179,9 +180,10 @@ Result<std::vector<PluginSpec>> reading(const Common& c, Plugins& plugins) {
   Result<PluginSpec> first = PluginSpec{};
   std::vector<std::string> traces = c.traces;
   std::replace(traces.begin(), traces.end(), std::string("-"), std::string("/dev/stdin"));
-  for (auto twice = traces.begin(); twice != traces.end(); ++twice)
-    if (std::count(traces.begin(), twice, *twice) == 1)
-      log(FEIGN_LOG_WARN, *twice +
+  std::map<std::string_view, int> times;
+  for (const std::string& trace : traces)
+    if (++times[trace] == 2)
+      log(FEIGN_LOG_WARN, trace +
                               ": is given twice: all that it has is done twice, side by side, "
                               "on the same files (--with replicate makes copies that have "
                               "files of their own)");

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,16 +51,15 @@ struct Common {
   void replaying(CLI::App& a);
   void reading(CLI::App& a);
 
+  std::map<std::string, std::string> settings;  // of a replay, by name; "" if it was not given
   std::vector<std::string> plugins, traces, with;
   std::vector<std::string> replayers;
-  std::string provider, root, pace, order, output, require, to, file, name, shell;
+  std::string provider, root, output, require, to, file, name, shell;
   bool no_prepare = false, json = false, quiet = false, dependencies = false, keep_going = false,
        names = false, statistics = false;
-  std::string cwd, content, max_bytes, streams_per_core, ranks, map, layer, patience;
+  std::string cwd, ranks, map, layer, patience;
   int verbose = 0;
-  std::string compute;
   uint64_t explain = 0;
-  bool pin = false;
   std::string drop_caches, before, activities, waits, html;
 };
 

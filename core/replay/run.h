@@ -26,6 +26,28 @@ namespace feign {
 // The processors that this process may use.
 std::vector<int> processors();
 
+// Ids that one worker comes to and others ask for. [any thread]
+template <typename Id>
+class KnownToAll {
+ public:
+  void add(Id id) {
+    const std::lock_guard lock(mutex_);
+    ids_.insert(id);
+  }
+  void drop(Id id) {
+    const std::lock_guard lock(mutex_);
+    ids_.erase(id);
+  }
+  bool has(Id id) {
+    const std::lock_guard lock(mutex_);
+    return ids_.contains(id);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<Id> ids_;
+};
+
 class Run {
  public:
   Run(std::shared_ptr<const NativeReader> plan, const ReplayOptions& options,
@@ -79,28 +101,6 @@ class Run {
       if (!failure) failure = std::move(error);
     }
     stop("a failure");
-  }
-  // A library may have threads of its own: the fork that made them lies in a call that was done.
-  void makes_inside(uint64_t fork) {
-    const std::lock_guard lock(mutex);
-    forks_inside.insert(fork);
-  }
-  bool made_inside(uint64_t fork) {
-    const std::lock_guard lock(mutex);
-    return forks_inside.contains(fork);
-  }
-  // What was opened in a call that was done as a whole is not open here, and may be used after it.
-  void opens_inside(uint32_t handle) {
-    const std::lock_guard lock(mutex);
-    handles_inside.insert(handle);
-  }
-  void closes_inside(uint32_t handle) {
-    const std::lock_guard lock(mutex);
-    handles_inside.erase(handle);
-  }
-  bool opened_inside(uint32_t handle) {
-    const std::lock_guard lock(mutex);
-    return handles_inside.contains(handle);
   }
   void share(size_t most);
   void start();
@@ -158,8 +158,11 @@ class Run {
   size_t running = 0, getting_ready = 0;
   std::optional<Error> failure;
   std::string stopped_by;
-  std::set<uint64_t> forks_inside;
-  std::set<uint32_t> handles_inside;
+  // What lies in a call that was done as a whole was not made. A library may have threads of its
+  // own, which a fork in such a call made; what was opened in one is not open here, and may be used
+  // after it.
+  KnownToAll<uint64_t> forks_inside;
+  KnownToAll<uint32_t> handles_inside;
 };
 
 }  // namespace feign

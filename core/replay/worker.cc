@@ -70,7 +70,7 @@ Result<void> Worker::open(Stream& s, const feign_activity& a) {
   // A parent that is not replayed (filtered out), or that the trace shows later, is not waited for.
   if (info.parent < run_.places.size() && info.parent_id < a.id)
     wait_for(run_.places[info.parent].worker, info.parent, info.parent_id, run_.fork_rule, s, a);
-  s.inside = run_.made_inside(info.parent_id);
+  s.inside = run_.forks_inside.has(info.parent_id);
   s.last_ns = now_;
   if (first_ns_ == UINT64_MAX) {
     first_ns_ = now_;
@@ -233,7 +233,7 @@ void Worker::wrong(const feign_activity& a, const feign_outcome& outcome) {
 // is used like one that was open before the trace began: a call of MPI-IO that was left out, or
 // never ended as its rank was killed, leaves what was in it.
 feign_status Worker::by_name(Stream& s, feign_activity a, feign_outcome& outcome) {
-  if (run_.tables.ops.call(a.op) == nullptr || !run_.opened_inside(a.handle)) return FEIGN_OK;
+  if (run_.tables.ops.call(a.op) == nullptr || !run_.handles_inside.has(a.handle)) return FEIGN_OK;
   a.marks |= FEIGN_INHERITED;
   outcome = {sizeof outcome, FEIGN_DONE, 0, nullptr};
   const Run::Doer& doer = run_.doers[a.op];
@@ -356,9 +356,10 @@ Result<bool> Worker::come_to(const Way& way, const Feed::Next& next, Step& step)
   if (step.done_already) {
     const auto kind = run_.tables.ops.info(a.op)->kind;
     if (kind == FEIGN_KIND_PROCESS) [[unlikely]]
-      run_.makes_inside(a.id);
-    if (kind == FEIGN_KIND_OPEN && a.handle != 0 && a.result >= 0) run_.opens_inside(a.handle);
-    if (kind == FEIGN_KIND_CLOSE && (a.marks & FEIGN_LAST)) run_.closes_inside(a.handle);
+      run_.forks_inside.add(a.id);
+    if (kind == FEIGN_KIND_OPEN && a.handle != 0 && a.result >= 0)
+      run_.handles_inside.add(a.handle);
+    if (kind == FEIGN_KIND_CLOSE && (a.marks & FEIGN_LAST)) run_.handles_inside.drop(a.handle);
   }
   step.due = 0;
   if (!step.done_already) {

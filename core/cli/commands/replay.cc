@@ -22,17 +22,10 @@ namespace feign {
 namespace {
 
 Result<void> replay_options(const Common& c, ReplayOptions& to) {
-  const std::pair<const char*, std::string> given[] = {{"pace", c.pace},
-                                                       {"order", c.order},
-                                                       {"compute", c.compute},
-                                                       {"content", c.content},
-                                                       {"streams-per-core", c.streams_per_core},
-                                                       {"max-bytes", c.max_bytes},
-                                                       {"pin", c.pin ? "yes" : ""}};
-  for (const auto& [name, text] : given)
+  for (const auto& [name, text] : c.settings)
     if (!text.empty())
       if (auto done = set(to, *replay_setting(name), text); !done)
-        return std::move(done.error()).within(std::string("--") + name);
+        return std::move(done.error()).within("--" + name);
   if (!c.root.empty()) to.root = c.root;
   if (!c.map.empty()) to.map = c.map;
   if (!c.patience.empty() && (!parse_duration(c.patience, to.patience_ns) || to.patience_ns == 0))

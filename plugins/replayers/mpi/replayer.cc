@@ -14,6 +14,7 @@
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "replayers/mpi/state.h"
+#include "replayers/root.h"
 #include "trace/mpi_programs.h"
 
 namespace feign::mpi {
@@ -504,10 +505,9 @@ feign_status make_memory(Replayer& r, const Look& look, const char* content_text
 }  // namespace
 
 feign_status Replayer::start() {
-  const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
-  if (run == nullptr || run->root_fd < 0)
-    return host->fail(host, FEIGN_ERR_ARGUMENT,
-                      "there is no root to replay below: want --root DIR");
+  feign_status status = FEIGN_OK;
+  const feign_run* const run = run_below_root(host, status);
+  if (run == nullptr) return status;
   take(*this, *run);
   describe_calls(*this);
   // Before the plan is looked at: that asks MPI how long datatypes are.
@@ -522,7 +522,6 @@ feign_status Replayer::start() {
   // Alone, nobody waits for others here: that is up to modifier depend.
   if (ranks == 1 && options.comm == kOrder) options.comm = kNone;
   Look look{.r = this};
-  feign_status status = FEIGN_OK;
   const auto* plan = static_cast<const feign_plan*>(host->extension(host, "feign.plan/1"));
   if (plan != nullptr) status = plan->each(plan, Look::each, &look);
   std::erase_if(cancelled, [&](const auto& at) { return matched.contains(at); });

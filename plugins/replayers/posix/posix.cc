@@ -21,6 +21,7 @@
 #include "feign.hpp"
 #include "layers/posix_ops.h"
 #include "replayers/posix/calls.h"
+#include "replayers/root.h"
 
 namespace feign {
 namespace {
@@ -78,10 +79,9 @@ bool may_forget_names(const struct statfs& fs) {
 }  // namespace
 
 feign_status Replayer::start() {
-  const auto* run = static_cast<const feign_run*>(host->extension(host, "feign.run/1"));
-  if (run == nullptr || run->root_fd < 0)
-    return host->fail(host, FEIGN_ERR_ARGUMENT,
-                      "there is no root to replay below: want --root DIR");
+  feign_status status = FEIGN_OK;
+  const feign_run* const run = run_below_root(host, status);
+  if (run == nullptr) return status;
   if (!descriptors.ready()) throw std::bad_alloc();
   stdio = host->op(host, "stdio", "fopen");
   const bool own = options.content[0] != '\0';
