@@ -647,7 +647,10 @@ CRASHES = """
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-Plugin plugin = {.name = "crash", .version = "1", .intents = FEIGN_FILTER};
+#ifndef REPLAY
+#define REPLAY return a
+#endif
+Plugin plugin = {.name = "crash", .version = "1", .intents = FEIGN_FILTER | FEIGN_REPLAYER};
 Activity *(*volatile nothing)(Activity *);
 int init(int argc, char *argv[]) { feign_register_plugin(&plugin); return 0; }
 #ifdef IN_A_THREAD  /* while the dynamic linker has its locks */
@@ -663,6 +666,7 @@ static void together(void) {
   for (int i = 0; i < 8; ++i) pthread_join(t[i], 0);
 }
 Activity *filter(Activity *a) { CRASH; return a; }
+Activity *replay(Activity *a) { REPLAY; }
 """
 
 
@@ -672,9 +676,9 @@ def test_a_plugin_that_crashes_is_named():
     with Tmp() as tmp:
         trace, out, source = put(tmp, "t.strace", GOOD), os.path.join(tmp, "o.feign"), put(tmp, "crash.c", CRASHES)
 
-        def crash(*flags):
+        def crash(*flags, command=("convert", trace, out, "--with")):
             subprocess.run(["cc", "-shared", "-fPIC", "-w", *flags, "-o", os.path.join(tmp, "crash.so"), source, "-I", os.path.join(TOP, "include")], check=True)
-            done = subprocess.run(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', FEIGN, "convert", trace, out, "--with", "./crash.so"], cwd=tmp,
+            done = subprocess.run(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', FEIGN, *command, "./crash.so"], cwd=tmp,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
             assert not os.path.exists(out)
             return done.returncode, done.stderr
@@ -687,6 +691,9 @@ def test_a_plugin_that_crashes_is_named():
             if "-DIN_A_THREAD" in flags and tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split("."))) < (2, 35):
                 continue  # before that, the dynamic linker tells nothing without its locks
             assert crash(*flags) == (-number, f"feign: ./crash.so crashed: {text}; try: feign check ./crash.so\n"), flags
+        # In a thread of the replay, whose stack it has used up.
+        assert crash("-DCRASH=", "-DREPLAY=char room[4096]; room[a->length % 8] = 1; return replay(a) + room[0]", command=("replay", trace, "--replayer")) == \
+            (-signal.SIGSEGV, "feign: ./crash.so crashed: segmentation fault; try: feign check ./crash.so\n")
         # Somebody else's signal is nobody's crash.
         assert crash("-DCRASH=if (fork() == 0) { kill(getppid(), SIGABRT); _exit(0); } sleep(60)") == (-signal.SIGABRT, "")
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 
 namespace feign {
 namespace {
@@ -122,14 +123,26 @@ void on_crash(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
+CrashStack::CrashStack() {
+  stack_t there{};
+  if (sigaltstack(nullptr, &there) != 0 || (there.ss_flags & SS_DISABLE) == 0) return;
+  constexpr size_t kSize = size_t{1} << 16;
+  room_.reset(new (std::nothrow) std::byte[kSize]);
+  stack_t stack{};
+  stack.ss_sp = room_.get();
+  stack.ss_size = kSize;
+  if (room_ != nullptr) (void)sigaltstack(&stack, nullptr);
+}
+
+CrashStack::~CrashStack() {
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  if (room_ != nullptr) (void)sigaltstack(&none, nullptr);
+}
+
 void tell_crashes() {
-  // Of its own for the thread that calls this: what crashed may have used up the stack.
-  alignas(16) static std::byte room[size_t{1} << 16];
-  stack_t stack{}, there{};
-  stack.ss_sp = room;
-  stack.ss_size = sizeof room;
-  if (sigaltstack(nullptr, &there) == 0 && (there.ss_flags & SS_DISABLE) != 0)
-    (void)sigaltstack(&stack, nullptr);
+  // As long as the process lives.
+  [[maybe_unused]] static const auto* const here = new CrashStack;
   for (const Crash& c : kCrashes) {
     struct sigaction action {};
     if (sigaction(c.signal, nullptr, &action) != 0 || (action.sa_flags & SA_SIGINFO) != 0 ||

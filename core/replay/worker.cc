@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/jail.h"
+#include "plugin/crash.h"
 #include "replay/run.h"
 
 namespace feign {
@@ -487,6 +488,7 @@ void Worker::set_umask(int32_t to) {
 }
 
 void Worker::main() {
+  const CrashStack crashes;
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   // Nobody cancels this thread. Told so, libc does not get ready for it at each call that may wait
   // (two locked instructions where a process has threads).
