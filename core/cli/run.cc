@@ -449,8 +449,9 @@ Result<void> Run::make_plan() {
   Result<void> made = together(make());
   if (made && ranks_ && !ready_made_) {
     auto told = ranks_->tell_all(scratch_name);
-    if (!told) return std::move(told.error());
-    if (!first()) {
+    if (!told) {
+      made = std::move(told.error());
+    } else if (!first()) {
       plan_fd_ = Fd(open(told->c_str(), O_RDONLY | O_CLOEXEC));
       if (!plan_fd_.ok())
         made = Error(FEIGN_ERR_IO,
