@@ -314,7 +314,8 @@ def test_set_up_and_tear_down_surround_the_runs_and_caches_are_dropped():
         notes = os.path.join(t, "notes")
         root = f"{{path: ROOT, name: disk, setup: 'echo setup $FEIGN_ROOT >> {notes}', teardown: 'echo teardown >> {notes}', drop-caches: 'echo drop >> {notes}', settle: 'echo settle >> {notes}'}}"
         path = lab(t, SMALL.replace("{path: ROOT, drop-caches: no}", root).replace("repeats: 6", "repeats: 1"))
-        assert feign("lab", path).status == 0
+        for _ in range(2):  # the second one has nothing to set up for
+            assert feign("lab", path).status == 0
         with open(notes, encoding="utf-8") as f:
             said = f.read().split("\n")
         assert said == [f"setup {os.path.join(t, 'root')}"] + ["drop", "settle"] * 3 + ["teardown", ""], said

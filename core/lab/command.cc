@@ -221,7 +221,6 @@ static int run_lab(const LabOptions& o) {
   if (!o.quiet && isatty(STDERR_FILENO))
     log(FEIGN_LOG_WARN,
         "runs in random order (seed " + std::to_string(lab->seed) + "), results in " + path);
-  if (auto begun = session.begin(); !begun) return failed(begun.error());
   std::string found;
   Result<bool> ran = o.serve ? serve(*lab, session, *results, plugins)
                      : o.search

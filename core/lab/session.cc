@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -213,6 +214,7 @@ Json Session::head(const Lab& lab) {
 }
 
 Result<void> Session::begin() {
+  if (std::exchange(begun_, true)) return {};
   for (const LabRoot& root : lab_.roots) {
     if (!root.setup.empty()) {
       setenv("FEIGN_ROOT", root.path.c_str(), 1);
@@ -283,6 +285,7 @@ Result<bool> Session::run(const Cell& cell, uint64_t repeat, const std::string& 
                           const std::string& activities) {
   if (has(cell, repeat)) return true;
   if (g_stop_signal.load() != 0) return false;
+  if (auto begun = begin(); !begun) return std::move(begun.error());
   std::vector<std::string> args = replay_arguments(lab_, *cell.trace, *cell.root, cell.config);
   std::vector<std::string> argv{program_};
   argv.insert(argv.end(), args.begin(), args.end());

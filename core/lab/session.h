@@ -47,9 +47,7 @@ class Session {
   // The head of the results for this lab.
   static Json head(const Lab& lab);
 
-  // Set-up commands of all roots.
-  Result<void> begin();
-  // Tear-down commands; the first failure.
+  // Tear-down commands, if there was a run to set up for; the first failure.
   Result<void> end();
 
   // Whether a good run is there already.
@@ -57,7 +55,8 @@ class Session {
   // As if there were none.
   void forget(const Cell& cell, uint64_t repeat) { good_.erase({cell.id, repeat}); }
   // Does it, unless it is there. `by` says what for: "lab", "search", "serve", "timeline". False if
-  // a signal ended it: nothing is written down then. A failed run is a run.
+  // a signal ended it: nothing is written down then. A failed run is a run. The first one sets up
+  // the roots.
   Result<bool> run(const Cell& cell, uint64_t repeat, const std::string& by,
                    const std::string& activities = "");
   // Each cell `repeats` times, all of them once in a random order before any is done again.
@@ -69,6 +68,8 @@ class Session {
   uint64_t done() const { return done_; }
 
  private:
+  // Before the first run: set-up commands of all roots.
+  Result<void> begin();
   // Before the first run of a trace on a root. False if a signal ended it.
   Result<bool> warm_up(const LabTrace& trace, const LabRoot& root);
   void progress(const Cell& cell, uint64_t began_ns);
@@ -79,6 +80,7 @@ class Session {
   const bool shows_;
   const std::string program_;
   std::set<std::pair<std::string, uint64_t>> good_;
+  bool begun_ = false;
   std::vector<const LabRoot*> set_up_;
   std::set<std::pair<const LabTrace*, const LabRoot*>> warm_;
   std::set<std::string> told_;  // what was said once
