@@ -3,8 +3,9 @@
 """feign info: how files are read and written, told of traces whose answer is known."""
 import os
 import random
+import re
 
-from harness import Tmp, feign, main
+from harness import TOP, Tmp, feign, main
 
 
 def told(lines):
@@ -129,6 +130,24 @@ def test_one_of_a_thing_is_said_as_one():
         assert "1 file (1 B, " in said and "), 1 directory, 0 links" in said, said
         said = feign("discover", "-o", os.path.join(tmp, "d"), "--nodes", "none", "--", "sh", "-c", f"echo a > {tmp}/out").out
         assert "\n1 run in " in said, said
+
+
+def test_every_key_of_json_is_described():
+    with open(os.path.join(TOP, "docs/report.md"), encoding="utf-8") as f:
+        pages = dict(page.split("\n", 1) for page in ("replay --json\n" + f.read()).replace("## feign ", "\n## ").split("\n## "))
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        os.mkdir(root)
+        with open(trace, "w", encoding="ascii") as f:
+            f.write('1 1.0 open("/d/a", O_RDONLY) = 3\n1 1.1 read(3, "x", 1) = 1\n1 1.2 read(4, "x", 1) = 1\n1 1.3 foo() = 1\n')
+        for command, args in (("replay", (trace, "--root", root)), ("info", (trace, "--dependencies")), ("inspect", ("jitter",)),
+                              ("discover", ("-o", os.path.join(tmp, "d"), "--", "sh", "-c", f"echo a > {tmp}/out; (echo b > {tmp}/b) & wait"))):
+            made, words = feign(command, "--json", *args).json(), set(re.findall(r"[a-z0-9_]+", pages[command + " --json"]))
+            objects = [made] if isinstance(made, dict) else made
+            for one in list(objects):
+                objects += [row for rows in one.values() if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+            missing = {key for one in objects for key in one} - words
+            assert not missing and len(objects) > 2, (command, missing)
 
 
 if __name__ == "__main__":
