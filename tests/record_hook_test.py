@@ -11,16 +11,25 @@ from harness import BUILD, FEIGN, Skip, Tmp, feign, main, sanitized, tree
 from recording import both, compile_text, compiled, needs_capture, records_if_it_can, replays
 
 
-def test_what_a_sandbox_has_opened_by_another_process():
-    """It came in a message, within the open that returns it: no close of it is missing."""
+def sandboxed(*arguments):
     needs_capture()
     with Tmp() as tmp:
         work, trace, root = (os.path.join(tmp, n) for n in ("w", "t.feign", "root"))
         for folder in (work, root):
             os.mkdir(folder)
-        assert feign("record", "-o", trace, "--", compiled(tmp, "broker"), cwd=work).status == 0
+        assert feign("record", "-o", trace, "--", compiled(tmp, "broker"), *arguments, cwd=work).status == 0
         r = feign("replay", trace, "--root", root, "--json").json()
         assert r["mismatched"] == 0 and not [n for n in r["notes"] if "close" in n], (r["mismatches"], r["notes"])
+
+
+def test_what_a_sandbox_has_opened_by_another_process():
+    """It came in a message, within the open that returns it: no close of it is missing."""
+    sandboxed()
+
+
+def test_what_a_sandbox_opens_in_the_handler_of_the_open():
+    """Nor of what an open within that open got."""
+    sandboxed("alone")
 
 
 def test_calls_that_are_younger_than_libc():

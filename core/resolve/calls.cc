@@ -124,11 +124,14 @@ uint32_t Resolve::met_by_open(feign_activity& a, const Thread& t, const Way& way
 void Resolve::gets_descriptor(feign_activity& a, Thread& t, Effect effect, Description* d) {
   const bool stdio = effect == Effect::kFopen || effect == Effect::kFreopen;
   if (stdio && (a.flags & O_APPEND)) stream_appends(*d, a.flags);
-  // In a sandbox a handler of SIGSYS got what is opened from another process: nobody closes it.
-  if (const auto had = t.table->map.find(static_cast<int32_t>(a.result));
-      had != t.table->map.end() && had->second.came > a.start_ns)
+  // Within a call that a sandbox traps, a handler of SIGSYS opens what it returns, or gets it from
+  // another process: nobody closes it.
+  const auto fd = static_cast<int32_t>(a.result);
+  if (const auto had = t.table->map.find(fd); had != t.table->map.end() &&
+                                              had->second.got.by == t.now &&
+                                              had->second.got.since > a.start_ns)
     had->second.unsure = true;
-  install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
+  install(t, fd, d, (a.flags & O_CLOEXEC) != 0).got = {t.now, a.start_ns};
   const bool appends = (a.flags & O_APPEND) != 0;
   if (a.file != 0 && (appends || left_.contains(a.file))) {
     Left& left = left_[a.file];

@@ -36,7 +36,7 @@ void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
   free_.push_back(d);
 }
 
-void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec) {
+Resolve::Descriptor& Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec) {
   ++d->refs;
   if (guesses_makers_ && t.table->map.contains(fd)) threads_closed(t, fd);
   if (!gave_up_.empty() && (d->marks & FEIGN_INHERITED) == 0) given_up(t, fd);
@@ -54,6 +54,7 @@ void Resolve::install(Thread& t, int32_t fd, Description* d, bool close_on_exec)
     release(at.description, nullptr);
   }
   at = {d, close_on_exec};
+  return at;
 }
 
 void Resolve::says_no_close() {
@@ -173,8 +174,7 @@ void Resolve::receive(const feign_activity& a, Thread& t) {
     if (d == nullptr) continue;
     if (i < came) {
       const auto fd = static_cast<int32_t>(a.values[i]);
-      install(t, fd, d, (a.flags & MSG_CMSG_CLOEXEC) != 0);
-      t.table->map[fd].came = a.start_ns;
+      install(t, fd, d, (a.flags & MSG_CMSG_CLOEXEC) != 0).got = {t.now, a.start_ns};
     }
     release(d, nullptr);
   }

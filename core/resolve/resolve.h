@@ -74,11 +74,15 @@ class Resolve {
     uint32_t by = 0;    // the end that they were given to
     std::vector<Description*> descriptions;
   };
+  struct Got {  // the stream whose call got it, and when that began
+    uint32_t by = 0;
+    uint64_t since = 0;
+  };
   struct Descriptor {
     Description* description = nullptr;
     bool close_on_exec = false;
     bool unsure = false;  // an exec may have closed it: nobody was seen to open it
-    uint64_t came = 0;    // when the call began that got it in a message
+    Got got;              // … by an open, or in a message
   };
   struct GaveUp {         // a descriptor that the stream closed and had not opened
     uint32_t stream = 0;  // 0: several did
@@ -236,7 +240,7 @@ class Resolve {
   void says_no_close();
   static bool is_untold(const Description& d);
   void says_untold(const Description& d, int32_t fd);
-  void install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
+  Descriptor& install(Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void duplicated(feign_activity& a, Thread& t, int32_t fd, Description* d, bool close_on_exec);
   void send(const feign_activity& a, Thread& t);
   void receive(const feign_activity& a, Thread& t);
