@@ -400,6 +400,35 @@ def test_what_an_open_made_that_failed_then_is_made_before_other_ranks_look():
                 assert os.path.exists(f"{root}{there}/f")
 
 
+def test_a_file_is_not_made_before_all_have_come_to_its_open():
+    """MPI asks all first: until then they find none, and what they remove is the one that was there before."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 3, """
+            #include <mpi.h>
+            #include <unistd.h>
+            int main(int argc, char **argv) {
+              MPI_File f;
+              int rank;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              for (int i = 0; i < 4; ++i) {
+                for (int k = 0; k < 3000 && rank != 0; ++k) access("made", F_OK);
+                MPI_File_open(MPI_COMM_WORLD, "made", MPI_MODE_CREATE | MPI_MODE_RDWR | (i % 2 ? MPI_MODE_EXCL : 0), MPI_INFO_NULL, &f);
+                MPI_File_close(&f);
+                MPI_Barrier(MPI_COMM_WORLD);
+                if (rank == 0) MPI_File_delete("made", MPI_INFO_NULL);
+                MPI_Barrier(MPI_COMM_WORLD);
+              }
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        for ranks, how in ((3, ()), (2, ("--map", "block")), (2, ("--map", "cyclic"))):
+            with Tmp() as root:
+                ops = replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)["ops"]
+                assert ops["access"]["mismatched"] == 0 and ops["mpiio:MPI_File_open"]["matched"] == 12, (how, ops["access"])
+
+
 def test_what_an_open_made_that_failed_for_want_of_space_was_not_there_before():
     """That it failed so tells nothing of the name: who finds the file in the same call comes after who made it."""
     with Tmp() as tmp:

@@ -61,14 +61,18 @@ void open_file(Stream& s) {
   if (a.flags & 16) f.remove = path;
   const bool failed = by_circumstance(a.result);
   int fd = failed ? static_cast<int>(a.result) : 0;
+  const bool meeting = !g->apart && r.options.comm != kNone;
+  // Until all have come nobody makes it: they may look for it, or remove one of that name.
+  if (meeting) (void)meet(s, *g);
   if (mode & MPI_MODE_CREATE) {
+    if (comm != MPI_COMM_SELF) FEIGN_MUST(MPI_Barrier(comm));
     // Each for itself, whoever comes first makes it: only that it was there before is known then.
     const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && (g->apart || a.result == -EEXIST);
     if (!failed) fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
     if (comm != MPI_COMM_SELF) FEIGN_MUST(MPI_Bcast(&fd, 1, MPI_INT, 0, comm));
     mode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
   }
-  if (!g->apart && r.options.comm != kNone) (void)meet(s, *g);
+  if (meeting) (void)meet(s, *g);
   if (!failed && (fd >= 0 || fd == -EACCES || fd == -EISDIR))
     fd = open_in_root(r.root, path.c_str(), O_PATH | O_CLOEXEC, 0);
   const auto name = std::make_shared<Name>();
