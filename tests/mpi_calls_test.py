@@ -429,6 +429,35 @@ def test_a_file_is_not_made_before_all_have_come_to_its_open():
                 assert ops["access"]["mismatched"] == 0 and ops["mpiio:MPI_File_open"]["matched"] == 12, (how, ops["access"])
 
 
+def test_ranks_that_share_a_process_begin_at_one_end_of_a_file():
+    """Each opens it for itself: who went on from an open with MPI_MODE_APPEND made it longer for who opened it later."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 4, """
+            #include <mpi.h>
+            int main(int argc, char **argv) {
+              static char bytes[1000];
+              MPI_File f;
+              int rank;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              for (int i = 0; i < 10; ++i) {
+                MPI_File_open(MPI_COMM_WORLD, "log", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f);
+                MPI_Barrier(MPI_COMM_WORLD);
+                MPI_File_seek(f, rank * 1000, MPI_SEEK_CUR);
+                MPI_File_write(f, bytes, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
+                MPI_File_close(&f);
+              }
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        for how in ("block", "cyclic"):
+            with Tmp() as root:
+                # (The barrier of the program is not made here.)
+                ops = replayed(2, trace, "--root", root, "--with", "filter,preset=workload", "--map", how, "--with", "filter,drop=yes,op=mpi:MPI_Barrier")["ops"]
+                assert ops["mpiio:MPI_File_seek"]["matched"] == 40 and os.path.getsize(f"{root}{there}/log") == 40000, (how, ops["mpiio:MPI_File_seek"])
+
+
 def test_what_an_open_made_that_failed_for_want_of_space_was_not_there_before():
     """That it failed so tells nothing of the name: who finds the file in the same call comes after who made it."""
     with Tmp() as tmp:

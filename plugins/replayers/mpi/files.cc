@@ -91,6 +91,12 @@ void open_file(Stream& s) {
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   }
   if (alone) alone.unlock();
+  // Who appends begins at the end that all find, before one goes on to make the file longer.
+  if (meeting) {
+    const int64_t result = s.outcome->result;
+    (void)meet(s, *g);
+    s.outcome->result = result;
+  }
   // One that could not be opened is remembered where others may wait for this rank at its calls.
   const bool open = f.file != MPI_FILE_NULL, wanted = a.handle != 0 && a.result >= 0;
   if (!wanted) {
