@@ -458,6 +458,36 @@ def test_ranks_that_share_a_process_begin_at_one_end_of_a_file():
                 assert ops["mpiio:MPI_File_seek"]["matched"] == 40 and os.path.getsize(f"{root}{there}/log") == 40000, (how, ops["mpiio:MPI_File_seek"])
 
 
+def test_ranks_that_share_a_process_begin_writes_that_are_left_to_posix_calls():
+    """A collective write that waits for nobody was refused there."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 4, """
+            #include <mpi.h>
+            int main(int argc, char **argv) {
+              static char bytes[1000];
+              MPI_File f;
+              MPI_Request q;
+              int rank, flag = 0;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+              for (int i = 0; i < 5; ++i) {
+                MPI_File_iwrite_at_all(f, (4 * i + rank) * 1000, bytes, 1000, MPI_BYTE, &q);
+                flag = 0;
+                if (i % 2) MPI_Wait(&q, MPI_STATUS_IGNORE);
+                else while (!flag) MPI_Test(&q, &flag, MPI_STATUS_IGNORE);
+              }
+              MPI_File_close(&f);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        for how in ((), ("--map", "block"), ("--map", "cyclic")):
+            with Tmp() as root:
+                report = replayed(2 if how else 4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix", *how)
+                assert report["mismatched"] == 0 and os.path.getsize(f"{root}{there}/data") == 20000, (how, report["mismatches"])
+
+
 def test_what_an_open_made_that_failed_for_want_of_space_was_not_there_before():
     """That it failed so tells nothing of the name: who finds the file in the same call comes after who made it."""
     with Tmp() as tmp:

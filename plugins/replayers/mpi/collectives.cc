@@ -609,19 +609,22 @@ static void begin_together(Stream& s, const Group& g, const std::function<void()
   o.together[request] = {&m, b};
 }
 
+void meet_later(Stream& s, const Group& g) {
+  begin_together(s, g, [&] {
+    MPI_Request q = MPI_REQUEST_NULL;
+    const int status = MPI_Ibarrier(g.meeting->processes.comm, &q);
+    begun(s, status, q);
+  });
+}
+
 void collect(Stream& s, uint32_t op, Does does) {
   const Group* g = s.group(s.args->comm);
   if (g != nullptr && g->meeting && s.args->request != kAbsent) {
-    const Group& all = g->meeting->processes;
     // Nor is what a root alone knows known to who comes last.
     const bool unlike = s.args->list != kAbsent || does == Does::kNeighbours ||
                         (s.args->rank != kAbsent && s.args->size2 != kAbsent);
-    return begin_together(s, *g, [&] {
-      if (!unlike) return collect_on(s, &all, op, does);
-      MPI_Request q = MPI_REQUEST_NULL;
-      const int status = MPI_Ibarrier(all.comm, &q);
-      begun(s, status, q);
-    });
+    if (unlike) return meet_later(s, *g);
+    return begin_together(s, *g, [&] { collect_on(s, &g->meeting->processes, op, does); });
   }
   if (g != nullptr && g->meeting) {
     // A length for each member is none for each process: only the waiting is left.

@@ -139,8 +139,10 @@ void only_orders(Stream& s, uint32_t op, bool meets, bool later) {
   }
   if (begun != MPI_REQUEST_NULL) FEIGN_MUST(MPI_Wait(&begun, MPI_STATUS_IGNORE));
   if (r.options.io == kIoOrder && meets && g != nullptr && g->meeting && r.options.comm != kNone) {
-    if (later) return s.refuse(*g);
-    (void)meet(s, *g);
+    if (later)
+      meet_later(s, *g);
+    else
+      (void)meet(s, *g);
   } else if (r.options.io == kIoOrder && meets && g != nullptr && g->comm != MPI_COMM_NULL) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (!later) {

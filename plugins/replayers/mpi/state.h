@@ -435,6 +435,8 @@ const Group* collective(Stream& s);
 void meet(Stream& s, const Group& g, const std::function<void()>& call);
 // They wait for each other, and for those in other processes; false where they cannot.
 bool meet(Stream& s, const Group& g);
+// They have, by the time that who ends the call's request goes on.
+void meet_later(Stream& s, const Group& g);
 // Waits until all of them have begun such a call, and for its end.
 int wait_together(const Owner::Together& t);
 
