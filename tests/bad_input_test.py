@@ -322,6 +322,17 @@ def test_wrong_value_names_argument_and_what_was_wanted():
                 text=r"t\.strace:5: pread64\(\): argument 1 \(fd\) is \"x\": want a descriptor")
 
 
+def test_times_and_counts_as_large_as_they_come():
+    """What is computed of them is no crash, and, where tests are built with sanitizers, no overflow."""
+    with Tmp() as tmp:
+        far = "".join(f"{p} {second}.000001 fsync(3) = 0 <0.000010>\n" for p in range(1, 101) for second in (200000000, 8500000000))
+        r = feign("info", put(tmp, "t.strace", far), "--json")
+        assert r.status == 0 and r.json()["activities"] == 200, r.err
+        reads = f'7 1000.000002 read(3, ""..., {2**60}) = {2**60 - 1} <0.000001>\n'
+        r = feign("info", put(tmp, "u.strace", '7 1000.000001 openat(AT_FDCWD, "/f", O_RDWR) = 3 <0.000001>\n' + 14 * reads), "--json")
+        assert r.status == 0 and r.json()["activities"] == 15, r.err
+
+
 def test_line_of_ten_mebibytes():
     with Tmp() as tmp:
         data = "x" * (10 << 20)

@@ -298,7 +298,7 @@ class Tails {
     }
     // Its end is there: readers stay where they are.
     void tell(int64_t end) {
-      const int64_t now = end - written;
+      const int64_t now = std::min(end, kFarthest) - written;
       for (auto& [number, r] : readers)
         if (told || r.by_offset) r = {r.at + before - now, false};
       before = now;

@@ -81,7 +81,7 @@ class TracerTime {
     const uint64_t middle = pauses[best + n / 2];
     uint64_t sum = 0, count = 0;
     for (const uint64_t p : pauses)
-      if (p <= middle * 3 / 2) sum += p, ++count;
+      if (p <= middle || p - middle <= middle / 2) sum += p, ++count;
     return sum / count;
   }
   // Of a class with too few samples: as in the nearest that has enough.
