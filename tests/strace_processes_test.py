@@ -112,6 +112,14 @@ def test_a_thread_whose_maker_is_told_no_end_of_the_call_that_made_it():
         assert lines[2].startswith("[2 1/2] write(fd=#1, count=3) = 3 ") and 'path="/f"' in lines[2], lines[2]
 
 
+def test_who_is_killed_after_a_call_that_came_late():
+    """It made a process that was seen before: there is no doubt of its result, nor, in its place, of the call that comes next."""
+    lines = ['10 100000000.01 openat(AT_FDCWD, "/f", O_RDONLY) = 3 <0.0001>', "20 100000000.02 close(3 <unfinished ...>", "62 100000000.03 getpid() = 62 <0.0001>",
+             "10 100000000.04 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD) = 62 <0.0001>", '62 100000000.05 openat(AT_FDCWD, "/g", O_RDONLY) = 4 <0.0001>',
+             "10 100000000.06 +++ killed by SIGKILL +++", "20 100000000.07 <... close resumed>) = 0 <0.05>"]
+    assert [re.search(r"\] (\w+)\(", line)[1] for line in text_of(lines)[0]] == ["openat", "close", "clone", "openat", "exit_group"]
+
+
 def test_ends_of_processes():
     """By a call, by a signal, or unseen: each ends once."""
     lines = ['7 openat(AT_FDCWD, "/f", O_RDONLY) = 3', '7 exit_group(0) = ?', '7 +++ exited with 0 +++',

@@ -468,8 +468,8 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   }
   if (e == Effect::kCloseRange && h.a.result >= 0 && (h.a.flags & CLOSE_RANGE_UNSHARE) != 0)
     p.apart |= CLONE_FILES;
-  if (makes_process(e) && h.a.result > 0) makes(p, h, text);
   p.dying = !ending_.empty() && ending(p) != nullptr;
+  if (makes_process(e) && h.a.result > 0 && makes(p, h, text)) return FEIGN_OK;  // no doubt of that
   if (const Doubt doubt = doubt_of(p, h.a, *k.call, told); doubt != Doubt::kNone) {
     h.complete = false;
     h.likely = doubt == Doubt::kMayBe;

@@ -87,8 +87,9 @@ void Source::made_before(Process& child, Held& call) {
   queue_.pop_back();
 }
 
-// A process, or a thread, which may have been seen to go on before this call ended.
-void Source::makes(Process& p, Held& call, std::string_view text) {
+// A process, or a thread, which may have been seen to go on before this call ended. Whether it was,
+// and waited for its maker: `call` may be elsewhere then.
+bool Source::makes(Process& p, Held& call, std::string_view text) {
   // In a PID namespace of its own the maker is told another number.
   if (const int64_t number = number_of_strace(text); number > 0)
     call.a.result = number;
@@ -99,10 +100,11 @@ void Source::makes(Process& p, Held& call, std::string_view text) {
   // Who follows threads has lines with numbers, or is told that strace attached.
   if (p.pid == prefix_.pid() && !terminal_.is_shared())
     trace_.threads |= text.find("CLONE_THREAD") != text.npos;
-  if (const auto child = processes_.find(a.result);
-      child != processes_.end() && child->second->maker != nullptr)
-    made_before(*child->second, call);
   inherits(p, a.result, shares_files(text) || (a.flags & static_cast<uint32_t>(CLONE_FILES)) != 0);
+  const auto child = processes_.find(a.result);
+  if (child == processes_.end() || child->second->maker == nullptr) return false;
+  made_before(*child->second, call);
+  return true;
 }
 
 // Its maker's directory and descriptors, or those that are not known to be others by then.

@@ -244,7 +244,7 @@ class Source {
   std::shared_ptr<Descriptors>& descriptors(Process& p);
   void goes_on_as(Process& caller, Process& first);
   Descriptor shows(Process& p, Held& h, Effect effect, uint64_t opens);
-  void makes(Process& p, Held& call, std::string_view text);
+  bool makes(Process& p, Held& call, std::string_view text);
   void begins(Process& p);
   void inherits(Process& maker, int64_t child, bool shares);
   void nobody_made();
