@@ -521,6 +521,20 @@ def test_keep_going_counts_what_it_skips():
         r = feign("info", os.path.join(tmp, "x_n_0_0.trc"), "--keep-going", "--json")
         assert r.status == 0, r.err
         assert r.json()["activities"] == 2 and r.json()["left_out"][0]["why"] == "not understood", r.json()["left_out"]
+        # What is in such a call is in no other one for that.
+        inside = "<Nested>\n<Barrier cid='0' time='1.2' end='1.3'/>\n</Nested>\n"
+        with open(os.path.join(tmp, "x_n_0_0.trc"), "w") as f:
+            f.write(TRACE % (inside + "<Send size='x' time='1.1' end='1.4'/>\n" + SEND))
+        got = text_of(os.path.join(tmp, "x_n_0_0.trc"), "--keep-going")
+        assert [(c["op"], c["depth"]) for c in got] == [("Barrier", 0), ("Send", 0)], got
+
+
+def test_what_is_no_call_is_not_held():
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "x_n_0_0.trc")
+        with open(trace, "w") as f:
+            f.write(TRACE % ("<Event name='x' time='1.4'/>\n" * ((1 << 18) + 1) + SEND))
+        assert [c["op"] for c in text_of(trace)] == ["Send"]
 
 
 def test_relations_become_dependencies():

@@ -557,19 +557,20 @@ struct Provider {
           host->left_out(host, s.stream, "(call)", "not understood", 0, 0);
           while (s.xml->depth() > s.frames.size())
             if (auto done = s.xml->next(); !done) return std::move(done.error());
-          continue;
         }
         sort(frame.waiting);
-        const bool described = call->op != nullptr;
-        if (described) frame.done.push_back(std::move(*call));
+        // What is in one that is none of these calls, or was not understood, is in what that is in.
+        const bool kept = call && call->op != nullptr;
+        if (kept) frame.done.push_back(std::move(*call));
         for (Call& inner : frame.waiting) {
-          inner.depth += described;
+          inner.depth += kept;
           if (inner.depth > 255)
             return s.xml->error("a call in 255 others: want fewer in each other");
           frame.done.push_back(std::move(inner));
         }
         frame.waiting.clear();
-        if (++s.held > kMostInside)
+        s.held += kept;
+        if (s.held > kMostInside)
           return s.xml->error("more than " + std::to_string(kMostInside) +
                               " calls in one: want fewer, they are held in memory");
       } else if (s.frames.size() > 1) {  // </Nested>
