@@ -414,6 +414,8 @@ def test_malformed_traces_are_named_by_line():
     bad(TRACE % "<Send time='1' end='x'/>\n", text=r'trc:2: <Send>: end="x": want seconds')
     bad(TRACE % "<Send time='2' end='1'/>\n", text=r'trc:2: <Send>: end="1": want no time before its start')
     bad(TRACE % "<Send time='99999999999999' end='1'/>\n", text=r"trc:2: <Send>: time=.*want seconds")
+    bad(TRACE.replace("5", "4000000000") % "<Send time='8000000000' end='8000000001'/>\n", text=r"trc:2: <Send>: time=\"8000000000\": want seconds")
+    bad(TRACE.replace("5", "8000000000") % SEND, text=r"trc:1: <Program>: timeAdjustment=\"8000000000\": want seconds")
     bad(TRACE % (SEND + "<Send size='99999999999999999999' time='1' end='2'/>\n"), text=r"trc:3: <Send>: size=\"9+\": want a number")
     bad(TRACE % (SEND + "<Send size='2305843009213693952' time='1' end='2'/>\n"), text=r"trc:3: <Send>: size=.*want bytes, 0 to 2\^60")
     bad(TRACE % "<Send size='-1' time='1' end='2'/>\n", text=r"trc:2: <Send>: size=\"-1\": want bytes")
@@ -437,7 +439,11 @@ def test_malformed_projects_are_named_by_line():
     bad(project=PROJECT % "<FileList><File name='a'><InitialSize>many</InitialSize></File></FileList>", text=r'x.proj:5: InitialSize of a is "many": want bytes')
     bad(project=PROJECT % "<FileList><File/></FileList>", text=r"x.proj:5: <File>: want the attribute name")
     bad(project=PROJECT % "<CommunicatorList><Communicator><Rank global='x' local='0' cid='0'/></Communicator></CommunicatorList>",
-        text=r'x.proj:5: <Rank>: global="x": want a number')
+        text=r'x.proj:5: <Rank>: global="x": want a rank')
+    for far in 2**31, 2**32, 2**63 - 1:
+        bad(project=PROJECT % f"<CommunicatorList><Communicator><Rank global='{far}' local='0' cid='0'/></Communicator></CommunicatorList>",
+            text=rf'x.proj:5: <Rank>: global="{far}": want a rank')
+        bad(info=f"Comm id=0 map='{far}->0;'\n", text=rf'info:1: Comm: map has "{far}->0": want WORLD->LOCAL')
     bad(project=PROJECT % "<Datatypes><Rank name='0'><VECTOR id='1' count='1' oldType='0'/></Rank></Datatypes>",
         text=r"x.proj:5: <VECTOR>: want the attribute blocklength")
     bad(info="Type id='x'\n", text=r"x_n_0_0.info:1: Type: id='x': want a number")
@@ -535,6 +541,19 @@ def test_what_is_no_call_is_not_held():
         with open(trace, "w") as f:
             f.write(TRACE % ("<Event name='x' time='1.4'/>\n" * ((1 << 18) + 1) + SEND))
         assert [c["op"] for c in text_of(trace)] == ["Send"]
+
+
+def test_ranks_that_a_text_names_and_no_program_has():
+    """They were counted up to, without end."""
+    with Tmp() as tmp:
+        project = make_project(tmp, 4)
+        traces = sorted(glob.glob(os.path.join(tmp, "made_*.trc")))
+        with open(traces[0], "w") as f:
+            f.write(TRACE % f"<Barrier cid='w{{{2**63 - 1}}}' time='1' end='2'/>\n")
+        for path in traces[1:] + glob.glob(os.path.join(tmp, "made_*.info")):
+            os.unlink(path)
+        os.unlink(project)
+        converted(traces[0], os.path.join(tmp, "out.proj"))
 
 
 def test_relations_become_dependencies():

@@ -63,8 +63,13 @@ std::optional<int64_t> parse_number(std::string_view text) {
   return n;
 }
 
+std::optional<int64_t> parse_rank(std::string_view text) {
+  const auto n = parse_number(text);
+  return n && *n >= INT32_MIN && *n <= INT32_MAX ? n : std::nullopt;
+}
+
 std::optional<int64_t> parse_time(std::string_view text) {
-  constexpr int64_t kMost_s = 9'000'000'000;
+  constexpr int64_t kMost_s = 4'500'000'000;
   const bool negative = !text.empty() && text[0] == '-';
   if (negative) text.remove_prefix(1);
   const size_t dot = std::min(text.find('.'), text.size());
@@ -363,11 +368,18 @@ class ProjectReader {
   Result<int64_t> number(std::string_view name) {
     auto value = attribute(name);
     if (!value) return std::move(value.error());
-    const auto n = parse_number(*value);
-    if (!n)
-      return xml_.error("<" + std::string(xml_.name()) + ">: " + std::string(name) + "=\"" +
-                        *value + "\": want a number");
-    return *n;
+    return of(name, *value, parse_number(*value), "a number");
+  }
+  Result<int64_t> rank(std::string_view name) {
+    auto value = attribute(name);
+    if (!value) return std::move(value.error());
+    return of(name, *value, parse_rank(*value), "a rank");
+  }
+  Result<int64_t> of(std::string_view name, const std::string& value, std::optional<int64_t> n,
+                     const char* want) {
+    if (n) return *n;
+    return xml_.error("<" + std::string(xml_.name()) + ">: " + std::string(name) + "=\"" + value +
+                      "\": want " + want);
   }
 
   Result<void> files() {
@@ -457,20 +469,20 @@ class ProjectReader {
       auto done = children("Communicator", {"Rank"}, [&](std::string_view) -> Result<void> {
         Member m{};
         if (xml_.find("global") != nullptr) {
-          auto global = number("global"), cid = number("cid");
+          auto global = rank("global"), cid = number("cid");
           if (!global) return std::move(global.error());
           if (!cid) return std::move(cid.error());
           m = {0, *global, *cid};
           if (xml_.find("local") == nullptr) {
             all_known = false;
           } else {
-            auto local = number("local");
+            auto local = rank("local");
             if (!local) return std::move(local.error());
             m.local = *local;
           }
         } else {
           // The first generation: cid is the rank in the communicator, whose id is its place.
-          auto global = number("name"), local = number("cid");
+          auto global = rank("name"), local = rank("cid");
           if (!global) return std::move(global.error());
           if (!local) return std::move(local.error());
           m = {*local, *global, static_cast<int64_t>(position) - 1};
@@ -498,12 +510,12 @@ class ProjectReader {
 
   Result<void> datatypes() {
     return children("Datatypes", {"Rank"}, [&](std::string_view) -> Result<void> {
-      auto rank = number("name");
-      if (!rank) return std::move(rank.error());
+      auto of_rank = rank("name");
+      if (!of_rank) return std::move(of_rank.error());
       int64_t thread = 0;
       if (const std::string_view* t = xml_.find("thread"))
         if (const auto n = parse_number(*t)) thread = *n;
-      Datatypes& to = project_.types[{static_cast<int32_t>(*rank), thread}];
+      Datatypes& to = project_.types[{static_cast<int32_t>(*of_rank), thread}];
       return children("Datatypes", {}, [&](std::string_view) { return datatype(to); });
     });
   }
@@ -790,9 +802,9 @@ Result<void> read_info(const Node& node, Project& project) {
       std::vector<std::pair<int64_t, int64_t>> members;  // local, world
       for (const std::string& pair : split(value("map"), ';')) {
         const size_t arrow = pair.find("->");
-        const auto world = parse_number(pair.substr(0, std::min(arrow, pair.size())));
+        const auto world = parse_rank(pair.substr(0, std::min(arrow, pair.size())));
         const auto local =
-            arrow == std::string::npos ? std::nullopt : parse_number(pair.substr(arrow + 2));
+            arrow == std::string::npos ? std::nullopt : parse_rank(pair.substr(arrow + 2));
         if (!world || !local) return wrong("Comm: map has \"" + pair + "\": want WORLD->LOCAL");
         members.emplace_back(*local, *world);
       }

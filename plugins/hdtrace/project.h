@@ -17,9 +17,11 @@
 
 namespace feign::hdtrace {
 
-// "0.463608" as ns, exactly; no number, or one beyond 300 years: nothing. May be negative.
+// "0.463608" as ns, exactly; no number, or one beyond 140 years, so that a sum of two is none too
+// large: nothing. May be negative.
 std::optional<int64_t> parse_time(std::string_view text);
 std::optional<int64_t> parse_number(std::string_view text);
+std::optional<int64_t> parse_rank(std::string_view text);  // of 32 bits
 // "64K": bytes; K, M, G and P are powers of 1024.
 std::optional<uint64_t> parse_size(std::string_view text);
 

@@ -52,8 +52,8 @@ std::vector<int64_t> ranks_of(std::string_view text) {
     const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     const size_t dash = part.find('-', 1);
-    const auto first = parse_number(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_number(part.substr(dash + 1));
+    const auto first = parse_rank(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_rank(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first ||
         static_cast<uint64_t>(*last - *first) >= kMost - std::min(out.size(), kMost))
       return {};
