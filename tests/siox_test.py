@@ -264,6 +264,15 @@ def test_files_without_a_name_and_positions_that_are_none():
         assert "1 calls open a file that has no name" in feign("info", path).out
 
 
+def test_a_descriptors_file_of_a_name_that_no_path_is():
+    """Each directory of it would be known, by its whole name: memory by the square of its length."""
+    for folders, known in (128, True), (129, False):
+        with Tmp() as tmp:
+            name = ("/" + 127 * "a") * folders
+            lines = text_of(tmp, trace(tmp, [call("read", 0, 10, ("asked", 5), ("fd", 5), ("got", 5), ("name", name))]))
+            assert len(lines) == 1 and (name in lines[0]) == known, folders
+
+
 def test_damaged_files():
     with Tmp() as tmp:
         good = binary(SIMPLE)

@@ -15,6 +15,9 @@ inline bool is_gone(std::string_view said) {
   return said.starts_with('/') && said.ends_with(kGone);
 }
 
+// Longer than any that a program got to: trees that deep are kept account of no more.
+constexpr size_t kLongestPath = size_t{16} << 10;
+
 // Takes the first component off a path; empty ones and "." are none. Empty when there is no more.
 inline std::string_view take_component(std::string_view& rest) {
   while (!rest.empty()) {

@@ -92,7 +92,7 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
       if (target.starts_with('/')) out = root;
       text = std::string(target) + "/" + std::string(todo);
       todo = text;
-      if (out.size() + todo.size() > (size_t{16} << 10)) return path;  // no path is that long
+      if (out.size() + todo.size() > kLongestPath) return path;
     }
   }
   return kept(links > kMostLinks ? path : strings_.intern(out.empty() ? "/" : out));

@@ -149,10 +149,8 @@ void Resolve::works_in(Thread& t, uint32_t hint) {
 }
 
 uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path) {
-  // Longer than any that a program got to: trees that deep are kept account of no more.
-  constexpr size_t kLongest = size_t{16} << 10;
   const std::string_view text = tables_.strings.text(path);
-  if (text.empty() || text.size() > kLongest) return 0;
+  if (text.empty() || text.size() > kLongestPath) return 0;
   const bool by_links = names_.has_links() || t.place->root != 0 || text.starts_with("/proc/") ||
                         text.starts_with("/dev/");
   const bool up = by_links && text.find("..") != std::string_view::npos;
@@ -192,7 +190,7 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
   }
   uint32_t& joined = joined_[uint64_t{base} << 32 | path];
   if (joined == 0) {
-    if (tables_.strings.text(base).size() + text.size() > kLongest) return 0;
+    if (tables_.strings.text(base).size() + text.size() > kLongestPath) return 0;
     std::string whole(tables_.strings.text(base));
     whole += '/';
     whole += text;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/path.h"
 #include "layers/posix_ops.h"
 #include "resolve/path_rules.h"
 
@@ -201,6 +202,7 @@ const char* Resolve::apply(Record& r) {
   tells_ |= told_;
   opened_ = false;
   a.marks &= ~FEIGN_TOLD;
+  if (tables_.strings.text(a.file).size() > kLongestPath) a.file = 0;  // it tells no file
   looks_for_makers(a, effect);
   const bool fresh = !thread_of(recorded_stream).known || thread_of(recorded_stream).ended;
   constexpr size_t kMostStrangers = 256;  // at a time
