@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import TOP, Skip, Tmp, feign, main, refuses, same_tree, tree
+from harness import TOP, Skip, Tmp, bounded, feign, main, refuses, same_tree, tree
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 REPEATS = 4
@@ -202,6 +202,20 @@ def test_waits_are_not_made_not_counted_as_replayed_and_not_waited_twice():
             # The child's read: waited for its parent's write, or slept as long as it took then; its parent
             # computes for as long.
             assert paused[1] > 1.4 and (paused[2] > 1.4 if options else paused[2] < 0.5), r["streams"]
+
+
+def test_memory_does_not_grow_with_the_tags_of_messages():
+    with Tmp() as tmp:
+        traces = [os.path.join(tmp, f"x_h_{rank}_0.trc") for rank in (0, 1)]
+
+        def write(count):
+            for path, call in zip(traces, ("Send size='4' toRank='1' toTag", "Recv size='4' fromRank='0' fromTag")):
+                with open(path, "w", encoding="ascii") as f:
+                    f.write("<Program>\n")
+                    for i in range(count):  # one for each
+                        f.write(f"<{call}='{i}' cid='0' count='1' tid='0' time='{i}.1' end='{i}.2'/>\n")
+                    f.write("</Program>\n")
+        bounded(write, "convert", "-q", *traces, "--with", "depend", os.path.join(tmp, "out.feign"), counts=(5000, 100000))
 
 
 main(globals())

@@ -156,7 +156,7 @@ struct Futex {
 
 // Memory for what never ends is bounded by these; what is over is forgotten, oldest first.
 inline constexpr size_t kMostQueued = 4096, kMostWanted = 64, kMostFutexes = size_t{1} << 16,
-                        kMostChannels = size_t{1} << 16;
+                        kMostChannels = size_t{1} << 16, kMostWays = size_t{1} << 12;
 inline constexpr size_t kMostCalls = 1024;  // of a stream, for rule window
 inline constexpr size_t kMostInside = 64;   // calls of MPI of a stream
 inline constexpr int kMostUp = 64;          // streams above one
@@ -263,6 +263,8 @@ class Depend {
     uint64_t sent = 0, taken = 0;
     std::map<uint64_t, Point> on_its_way;
     std::map<uint64_t, std::pair<uint32_t, uint64_t>> waiting;  // stream, request
+    // Whether nothing of it is left: who comes next may count from 0.
+    bool over() const { return sent == taken && on_its_way.empty() && waiting.empty(); }
   };
   const Message& message_of(uint32_t op);
   Comm& comm_of(uint32_t text);
@@ -481,6 +483,7 @@ class Depend {
   bool said_at_once_ = false;
   std::map<std::pair<int32_t, uint64_t>, Request> requests_;  // by rank and number
   std::map<std::tuple<uint32_t, int, int, int>, Passage> ways_;
+  size_t ways_kept_ = kMostWays;  // so many before those that are over are forgotten
   std::unordered_map<uint32_t, uint32_t> opened_;             // by handle: its communicator
   std::map<std::pair<int32_t, uint32_t>, uint32_t> windows_;  // by rank and name
   std::map<std::tuple<int32_t, ThingKind, uint64_t, uint64_t>, Thing> things_;  // by rank

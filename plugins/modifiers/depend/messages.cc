@@ -185,7 +185,12 @@ Depend::Request& Depend::request_of(uint32_t stream, uint64_t request) {
   return requests_[{streams_[stream].rank, request}];
 }
 
+// Programs may have a tag for each message. The last that was asked for may be gone after this.
 Depend::Passage& Depend::passage(uint32_t comm, int from, int to, int tag) {
+  if (ways_.size() >= ways_kept_) {
+    std::erase_if(ways_, [](const auto& one) { return one.second.over(); });
+    ways_kept_ = std::max(kMostWays, 2 * ways_.size());
+  }
   return ways_[{comm, from, to, tag}];
 }
 
@@ -196,10 +201,13 @@ void Depend::post(uint32_t comm, int to, int tag, Point here) {
   if (const auto at = w.waiting.find(number); at != w.waiting.end()) {
     const auto [stream, request] = at->second;
     w.waiting.erase(at);
-    if (request == 0)
+    if (request == 0) {
       leave(stream, here);
-    else
-      request_of(stream, request).after.push_back(here);
+    } else {
+      Request& q = request_of(stream, request);
+      q.after.push_back(here);
+      q.message = 0;
+    }
     return;
   }
   w.on_its_way[number] = here;
