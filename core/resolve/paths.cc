@@ -281,10 +281,10 @@ void Resolve::renamed(uint32_t from, uint32_t to) {
   };
   for (const auto& d : pool_)
     if (d->refs != 0 && d->path != 0) d->path = moved(d->path);
-  for (Thread& t : threads_) {
-    if (!t.known || t.ended) continue;
-    if (t.place->path != 0) t.place->path = moved(t.place->path);
-    if (t.place->root != 0) t.place->root = moved(t.place->root);
+  for (const uint32_t one : running_) {
+    Place& place = *threads_[one].place;
+    if (place.path != 0) place.path = moved(place.path);
+    if (place.root != 0) place.root = moved(place.root);
   }
 }
 
@@ -292,8 +292,8 @@ void Resolve::renamed(uint32_t from, uint32_t to) {
 void Resolve::removed(uint32_t directory) {
   for (const auto& d : pool_)
     if (d->refs != 0 && d->path == directory) d->gone = true;
-  for (Thread& t : threads_)
-    if (t.known && !t.ended && t.place->path == directory) t.place->gone = true;
+  for (const uint32_t one : running_)
+    if (Place& place = *threads_[one].place; place.path == directory) place.gone = true;
 }
 
 // What names in a directory begin with: in one that is gone, as the kernel shows it, so that they

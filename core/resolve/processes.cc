@@ -90,6 +90,7 @@ void Resolve::ends(uint32_t stream, std::vector<uint64_t>& ended) {
   Thread& t = threads_[stream];
   if (t.ended) return;
   t.ended = true;
+  std::erase(running_, stream);
   std::erase(t.process->threads, stream);
   if (t.table.use_count() == 1) close_all(*t.table, false, &ended);
   if (t.memory.use_count() == 1) forget(*t.memory, ended);

@@ -38,6 +38,7 @@ Resolve::Thread& Resolve::begin(uint32_t stream) {
   t.memory = std::make_shared<Memory>();
   t.process = std::make_shared<Process>();
   t.process->threads.push_back(stream);
+  running_.push_back(stream);
   return t;
 }
 

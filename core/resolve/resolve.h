@@ -324,6 +324,7 @@ class Resolve {
   Tables& tables_;
   Namespace names_;
   std::vector<Thread> threads_;                    // by the provider's stream number
+  std::vector<uint32_t> running_;                  // those that have begun and not ended
   std::vector<uint32_t> strangers_;                // whom nobody was seen to make
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
