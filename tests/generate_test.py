@@ -223,6 +223,15 @@ def test_a_cut_off_recording_tells_its_layers():
         with open(raw + "/layers", "w", encoding="utf-8") as f:
             f.write(good.replace("op\t3\t", "op\tthree\t"))
         refuses("info", raw, text=r'layers:\d+: "op\tthree\tshelf_append\t4\t0": want a line that describes a layer')
+        # What is cut off of it is not left out without a word.
+        with open(raw + "/layers", "w", encoding="utf-8") as f:
+            f.write("")
+        refuses("info", raw, text="layers: does not have layer shelf, which was recorded")
+        with open(raw + "/layers", "w", encoding="utf-8") as f:
+            f.write(good[:good.index("op\t4\t")])
+        cut = feign("info", raw, "--json").json()
+        lost = [e["count"] for e in cut["left_out"] if e["why"] == "no layer describes it"]
+        assert len(lost) == 1 and cut["layers"]["shelf"]["activities"] + lost[0] == 182, cut["left_out"]
         os.unlink(raw + "/layers")
         refuses("info", raw, text="layers: No such file")
 

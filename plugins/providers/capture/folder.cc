@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/input.h"
 #include "layers/mpi_ops.h"
 #include "layers/mpiio_ops.h"
 #include "layers/posix_ops.h"
@@ -250,22 +251,19 @@ feign_status Provider::start() {
 feign_status Provider::read_third(const std::string& path) {
   if (control_.third[0][0] == '\0') return FEIGN_OK;
   constexpr size_t kMost = size_t{16} << 20;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail("open " + path + ": " + strerror(errno), FEIGN_ERR_IO);
-  std::string text;
-  char buffer[1 << 13];
-  for (ssize_t n = 1; n > 0 && text.size() < kMost;) {
-    n = read(fd, buffer, sizeof buffer);
-    if (n > 0) text.append(buffer, static_cast<size_t>(n));
-  }
-  close(fd);
-  auto layers = read_layers(text, path);
+  const auto text = head_of(path, kMost);
+  if (!text) return fail(text.error().text(), text.error().code());
+  auto layers = read_layers(*text, path);
   if (!layers) return fail(layers.error().text());
   third_ = std::move(*layers);
-  for (size_t i = 0; i < third_.size() && i < std::size(control_.third); ++i) {
+  for (size_t i = 0; i < std::size(control_.third); ++i) {
+    const std::string recorded(control_.third[i],
+                               strnlen(control_.third[i], sizeof control_.third[i]));
+    if (i >= third_.size() && !recorded.empty())
+      return fail(path + ": does not have layer " + recorded + ", which was recorded");
+    if (i >= third_.size()) break;
     const feign_layer& layer = third_[i]->layer();
-    if (layer.op_count == 0 ||
-        strncmp(layer.name, control_.third[i], sizeof control_.third[i]) != 0)
+    if (layer.op_count == 0 || layer.name != recorded)
       return fail(path + ": layer " + layer.name + ": is not the one that was recorded");
     const size_t number = FEIGN_CAPTURE_THIRD + i;
     ops_[number] = layer.op_count;

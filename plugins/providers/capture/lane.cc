@@ -168,12 +168,10 @@ bool Lane::value_of(unsigned field, unsigned bytes, const uint8_t*& p, const uin
   return true;
 }
 
-// The next record that becomes an item. False at the end; `any`: whether one was read at all.
-bool Lane::next(Item& item, bool& any) {
-  any = false;
+// The next record as an item. False at the end.
+bool Lane::next(Item& item) {
   while (!has_more())
     if (!next_chunk()) return false;
-  any = true;
   const auto head = load<feign_record_head>(at_);
   const uint8_t* p = read_times(at_, last_, item.start, item.end);
   const uint8_t* const end = at_ + head.length;
@@ -253,8 +251,7 @@ feign_status Lane::fill() {
   while (true) {
     while (!over_ && (queue_.empty() || (!queue_.front().complete && queue_.size() < kMaxHeld))) {
       Item item;
-      bool any = false;
-      if (!next(item, any)) {
+      if (!next(item)) {
         over_ = true;
         break;
       }
@@ -323,9 +320,9 @@ std::pair<Claim, uint64_t> Lane::next_on(const Claim& name) {
   for (; seen < queue_.size() && seen < kNear; ++seen)
     if (is_on_it(queue_[seen])) return found;
   const auto was = std::pair(at_, last_);
-  for (bool any = false; seen < kNear && has_more(); ++seen) {
+  for (; seen < kNear && has_more(); ++seen) {
     Item item;
-    if (!next(item, any) || is_on_it(item)) break;
+    if (!next(item) || is_on_it(item)) break;
   }
   std::tie(at_, last_) = was;
   return found;

@@ -512,6 +512,8 @@ feign_status Provider::tell(const Lane& lane, Item item, feign_sink* out, bool& 
              op != 0 && host_->op_info(host_, op) != nullptr) {
     if (const feign_status s = emit(lane, item, op, out); s < 0) return s;
     emitted = true;
+  } else {  // what is left of a damaged folder
+    host_->left_out(host_, item.a.stream, "(call)", "no layer describes it", duration, 0);
   }
   return FEIGN_OK;
 }

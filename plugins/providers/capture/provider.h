@@ -135,7 +135,7 @@ class Lane {
   bool next_chunk();
   bool value_of(unsigned field, unsigned bytes, const uint8_t*& p, const uint8_t* end,
                 uint64_t& value);
-  bool next(Item& item, bool& any);
+  bool next(Item& item);
   void give_up(Item& item);
   void after_handler(std::deque<Item>::iterator held);
 
