@@ -112,6 +112,14 @@ def test_a_thread_whose_maker_is_told_no_end_of_the_call_that_made_it():
         assert lines[2].startswith("[2 1/2] write(fd=#1, count=3) = 3 ") and 'path="/f"' in lines[2], lines[2]
 
 
+def test_a_call_that_a_signal_ended_is_not_waited_for():
+    """However much comes behind it, it is told, and what comes is not held for it."""
+    begin = ['20 openat(AT_FDCWD, "/x", O_RDONLY) = 3', "20 close(3 <unfinished ...>", "20 +++ killed by SIGKILL +++"]
+    for behind in 1, (1 << 18) + 1:
+        got = calls(begin + ["10 fsync(5) = 0"] * behind)
+        same(got[1:4], ["close() = ?", "exit_group() = ?", "fsync(fd=#2) = 0"])
+
+
 def test_who_is_killed_after_a_call_that_came_late():
     """It made a process that was seen before: there is no doubt of its result, nor, in its place, of the call that comes next."""
     lines = ['10 100000000.01 openat(AT_FDCWD, "/f", O_RDONLY) = 3 <0.0001>', "20 100000000.02 close(3 <unfinished ...>", "62 100000000.03 getpid() = 62 <0.0001>",

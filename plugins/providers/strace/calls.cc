@@ -248,11 +248,15 @@ std::vector<Held*> Source::no_longer_under_way(Process& p) {
 }
 
 // The call of `p` that was under way, if one was, shows no end: its process is over, or became
-// another. It may have made a process all the same.
+// another. It may have made a process all the same. Where it holds a place, that is all there is.
 feign_status Source::never_ends(Process& p) {
   if (p.begun && p.call.child != 0)
     return ended(p, p.call.text + ") = " + std::to_string(p.call.child));
   (void)no_longer_under_way(p);
+  if (!p.begun || p.call.passed || p.call.place == nullptr) return FEIGN_OK;
+  p.begun = false;
+  p.call.place->complete = true;
+  p.call.place->a.marks |= FEIGN_NO_RESULT;
   return FEIGN_OK;
 }
 
