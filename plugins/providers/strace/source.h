@@ -29,6 +29,16 @@ namespace feign::strace {
 struct Process;
 
 // A call that holds its place, or that is complete and waits behind one that does.
+//
+// queue_.add() gives it the last place. There it stays, complete at once or when its end is shown,
+// until it is given out (fill() says which comes next, front or one of its rivals) or turns out to
+// be none: then it is `gone`, and leaves when all before it have. Others point to it for so long:
+// Begun::place and Process::ends, maker and doubtful of the process whose call it is (`by`), and
+// calls that ended while one under way may have taken effect before them: that one has them as
+// `early`, each of which counts it in `open`, and as `rivals` once it has ended. forget() takes all
+// but the last of these away, and rivals have later places. Whoever gives up a place at once
+// (pop_back()), or has it moved into another one, sees to that itself: the node is another call's
+// next.
 struct Held {
   void clear() {  // but for its memory
     std::vector<uint64_t> old_values = std::move(values);
