@@ -110,6 +110,55 @@ def test_what_memory_lacks_is_done_by_hand():
         assert {m["op"] for m in r["mismatches"]} <= {"fallocate"}, r["mismatches"]
 
 
+# Of requests that two threads wait for: who got one goes on when the other has destroyed their context.
+SLOW_TO_COUNT = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static volatile int got, gone;
+long syscall(long n, ...) {
+  va_list v;
+  long a[6], (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+  va_start(v, n);
+  for (int i = 0; i < 6; ++i) a[i] = va_arg(v, long);
+  va_end(v);
+  for (int i = 0; n == SYS_io_destroy && !got && i < 10000; ++i) usleep(1000);
+  long result = real(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (n == SYS_io_destroy) gone = 1;
+  if (n == SYS_io_getevents && result > 0) {
+    got = 1;
+    for (int i = 0; !gone && i < 10000; ++i) usleep(1000);
+    usleep(200000);
+  }
+  return result;
+}
+"""
+
+
+def test_requests_whose_context_goes_while_somebody_waits_for_them():
+    if sanitized() or not shutil.which("cc"):
+        raise Skip("a plain compiler's object, and a command without sanitizers")
+    with Tmp() as tmp:
+        source, slow, trace = (os.path.join(tmp, n) for n in ("slow.c", "slow.so", "t.strace"))
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(SLOW_TO_COUNT)
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", slow, source, "-ldl"], check=True)
+        with open(trace, "w", encoding="utf-8") as f:
+            for i, call in enumerate((
+                    "7 io_setup(8, [0x7f00]) = 0", '7 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 4',
+                    "7 clone(child_stack=0x7f1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM) = 8",
+                    '7 io_submit(0x7f00, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=4, aio_buf="", aio_nbytes=512, aio_offset=0}]) = 1',
+                    "8 io_getevents(0x7f00, 1, 1, [{data=0, obj=0x1, res=512, res2=0}], NULL) = 1", "7 io_destroy(0x7f00) = 0", "7 close(4) = 0")):
+                thread, rest = call.split(" ", 1)
+                f.write(f"{thread} 100.{i:06d} {rest} <0.000001>\n")
+        # Memory that was given back is full of numbers below zero.
+        env = {"LD_PRELOAD": slow, "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165"}
+        report = feign("replay", trace, "--root", fresh(tmp, "root"), "--order", "stream", "--json", env=env).json()
+        assert report["mismatches"] == [] and report["ops"]["io_getevents"]["replayed"] == 1, report["mismatches"]
+
+
 def test_think_pace_takes_about_the_recorded_time():
     with Tmp() as tmp:
         r = feign("replay", SHIPPED, "--root", tmp, "--json", "--pace", "think").json()

@@ -7,16 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <memory>
 #include <mutex>
 
 #include "replayers/posix/calls.h"
 
 namespace feign {
 
-Replayer::Aio& Context::aio(const feign_activity& a, uint64_t requests) {
+std::shared_ptr<Replayer::Aio> Context::aio(const feign_activity& a, uint64_t requests) {
   const std::lock_guard lock(r->aio_mutex);
-  Replayer::Aio& one = r->aio[{process, value(a, 0)}];
-  if (one.context == 0 && syscall(SYS_io_setup, requests, &one.context) != 0) one.context = 0;
+  std::shared_ptr<Replayer::Aio>& one = r->aio[{process, value(a, 0)}];
+  if (one == nullptr) one = std::make_shared<Replayer::Aio>();
+  if (one->context == 0 && syscall(SYS_io_setup, requests, &one->context) != 0) one->context = 0;
   return one;
 }
 
@@ -25,8 +27,8 @@ int64_t Context::aio_setup(const feign_activity& a) {
   if (a.result < 0) return emulated(a.result);
   errno = 0;
   const uint64_t requests = value(a, 1);
-  const Replayer::Aio& one = requests != 0 ? aio(a, std::min(requests, kMostRequests)) : aio(a);
-  return one.context != 0 ? 0 : -errno;
+  const auto one = requests != 0 ? aio(a, std::min(requests, kMostRequests)) : aio(a);
+  return one->context != 0 ? 0 : -errno;
 }
 
 // A context that is full, as a replay may be ahead of the thread that gets the ends, gives up one
@@ -37,7 +39,8 @@ int64_t Context::aio_submit(const feign_activity& a, int fd) {
   const bool reads = a.flags == IOCB_CMD_PREAD || a.flags == IOCB_CMD_PREADV;
   if (!writes && !reads && a.flags != IOCB_CMD_FSYNC && a.flags != IOCB_CMD_FDSYNC)
     return skip("this kind of request is not replayed");
-  Replayer::Aio& to = aio(a);
+  const auto kept = aio(a);
+  Replayer::Aio& to = *kept;
   if (to.context == 0) return -EAGAIN;
   request.aio_lio_opcode = static_cast<uint16_t>(a.flags);
   if (reads) request.aio_lio_opcode = IOCB_CMD_PREAD;
@@ -72,7 +75,8 @@ int64_t Context::aio_submit(const feign_activity& a, int fd) {
 // recorded call, and from then on for what is under way.
 int64_t Context::aio_wait(const feign_activity& a) {
   if (a.result <= 0) return emulated(a.result);
-  Replayer::Aio& from = aio(a);
+  const auto kept = aio(a);
+  Replayer::Aio& from = *kept;
   constexpr uint64_t kSecond = 1'000'000'000, kLook = kSecond / 10;
   io_event events[64];
   int64_t done = 0;
@@ -107,7 +111,7 @@ int64_t Context::aio_destroy(const feign_activity& a) {
   const std::lock_guard lock(r->aio_mutex);
   const auto at = r->aio.find({process, value(a, 0)});
   if (at == r->aio.end()) return emulated(a.result);
-  const int64_t result = checked(syscall(SYS_io_destroy, at->second.context));
+  const int64_t result = checked(syscall(SYS_io_destroy, at->second->context));
   r->aio.erase(at);
   return result;
 }

@@ -19,6 +19,7 @@
 #include <climits>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -98,10 +99,11 @@ struct Replayer {
     std::atomic<int64_t> failed{0};       // -errno of one of these
     std::atomic<bool> incomplete{false};  // what others were to submit did not come
   };
-  std::map<std::pair<int64_t, uint64_t>, Aio> aio;  // by process and recorded context
+  // By process and recorded context. Who waits there has it for as long as it waits.
+  std::map<std::pair<int64_t, uint64_t>, std::shared_ptr<Aio>> aio;
 
   ~Replayer() {
-    for (const auto& [key, one] : aio) syscall(SYS_io_destroy, one.context);
+    for (const auto& [key, one] : aio) syscall(SYS_io_destroy, one->context);
     if (write_buffer != nullptr) munmap(write_buffer, buffer_size + kPage);
     if (nowhere >= 0) ::close(nowhere);
   }
@@ -319,7 +321,7 @@ struct Context {
   // ---- asynchronous requests, io_submit(2) (aio.cc) ---------------------------------------------
 
   static constexpr uint64_t kMostRequests = 1024;
-  Replayer::Aio& aio(const feign_activity& a, uint64_t requests = kMostRequests);
+  std::shared_ptr<Replayer::Aio> aio(const feign_activity& a, uint64_t requests = kMostRequests);
   int64_t aio_setup(const feign_activity& a);
   int64_t aio_submit(const feign_activity& a, int fd);
   int64_t aio_wait(const feign_activity& a);
