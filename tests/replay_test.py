@@ -110,6 +110,24 @@ def test_what_memory_lacks_is_done_by_hand():
         assert {m["op"] for m in r["mismatches"]} <= {"fallocate"}, r["mismatches"]
 
 
+def test_threads_have_memory_for_the_paths_that_they_use():
+    """Not each of them for all that the trace has."""
+    if sanitized():
+        raise Skip("a sanitizer's own memory is counted, too")
+    with Tmp() as tmp:
+        threads, trace, grew = 64, os.path.join(tmp, "t.feign"), {}
+        for count in 100, 8000:
+            with open(os.path.join(tmp, "t.strace"), "w", encoding="ascii") as f:  # (what this test holds would be counted, too)
+                f.writelines(f'{100 + p} 100.{i:06d} stat("/d/{p}/{i}", 0x7ffe) = -1 ENOENT (No such file or directory) <0.000001>\n' for i in range(count) for p in range(threads))
+            assert feign("convert", "-q", f.name, trace).status == 0
+            for replayer in "null", "posix":
+                child = subprocess.Popen([FEIGN, "replay", trace, "--root", fresh(tmp, f"{replayer}{count}"), "--order", "stream", "--replayer", replayer, "-q"], stdout=subprocess.DEVNULL)
+                _, child.returncode, usage = os.wait4(child.pid, 0)
+                assert child.returncode == 0
+                grew[replayer] = usage.ru_maxrss - grew.get(replayer, 0)
+        assert grew["posix"] - grew["null"] < 30 << 10, grew  # KiB
+
+
 # Of requests that two threads wait for: who got one goes on when the other has destroyed their context.
 SLOW_TO_COUNT = r"""
 #define _GNU_SOURCE

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -139,13 +140,13 @@ class Directories {
   Where find(const feign_host* host, int root, uint32_t path, Names& names, const void* owner) {
     of(names, owner);
     if (const uint64_t made = names.common->made.load(std::memory_order_acquire); made != made_) {
-      for (const uint32_t one : without_) places_[one] = {};
+      for (const uint32_t one : without_) place(one) = {};
       without_.clear();
       missing_.clear();
       made_ = made;
     }
-    if (path < places_.size()) {
-      const Place& p = places_[path];
+    if (path / kPage < pages_.size() && pages_[path / kPage] != nullptr) {
+      const Place& p = pages_[path / kPage][path % kPage];
       if (p.name != nullptr && dirs_[p.dir].fd >= 0) return at(p.dir, p.name);
       if (p.error != 0) return {p.error, nullptr, false};
     }
@@ -302,8 +303,10 @@ class Directories {
     int error = 0;  // there is no directory
   };
   Place& place(uint32_t path) {
-    if (path >= places_.size()) places_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
-    return places_[path];
+    const size_t page = path / kPage;
+    if (page >= pages_.size()) pages_.resize(std::max(page + 1, page * 3 / 2));
+    if (pages_[page] == nullptr) pages_[page] = std::make_unique<Place[]>(kPage);
+    return pages_[page][path % kPage];
   }
   Where is_missing(uint32_t path) {
     place(path).error = -ENOENT;
@@ -319,7 +322,7 @@ class Directories {
     by_path_.clear();
     missing_.clear();
     without_.clear();
-    places_.clear();
+    pages_.clear();
   }
   std::vector<Dir> dirs_;
   size_t links_ = 0;  // of them, those that are not plain
@@ -327,10 +330,13 @@ class Directories {
     using is_transparent = void;
   };
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_path_;
-  std::vector<Place> places_;  // by path string id
+  // By path string id. The paths that a thread uses lie together in the table of all, which would
+  // be far more than it needs.
+  static constexpr uint32_t kPage = 64;
+  std::vector<std::unique_ptr<Place[]>> pages_;
   std::unordered_set<std::string, Hash, std::equal_to<>>
       missing_;                                               // directories that are not there
-  std::vector<uint32_t> without_;                             // paths of places_ that have none
+  std::vector<uint32_t> without_;                             // paths whose places have none
   uint64_t seen_ = 0, foreign_ = 0, made_ = 0, emptied_ = 0;  // seen_: changes
   const void* owner_ = nullptr;
 };
