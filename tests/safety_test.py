@@ -253,6 +253,12 @@ def test_max_bytes_ends_what_writes_too_much():
     r, found = leaves(['openat(AT_FDCWD, "/p", O_RDONLY) = 3', 'pread64(3, "x"..., 4096, 100000000) = 4096'],
                       ("--max-bytes", "1m", "--content", "zeros"))
     assert r.status == 2 and "--max-bytes" in r.err and "/p" not in found, r.err
+    # What a trace tells to be no hole is written, whatever the content; holes are not.
+    for begin, status in ((0, 2), (100000000, 0)):
+        for content in "sparse", "zeros":
+            r, found = leaves(['openat(AT_FDCWD, "/p", O_RDONLY) = 3', f"lseek(3, 0, SEEK_DATA) = {begin}", f"lseek(3, {begin}, SEEK_HOLE) = 100004096"], ("--max-bytes", "1m", "--content", content))
+            assert r.status == status and ("/p" in found) == (status == 0), (begin, content, r.err)
+            assert status == 0 or (("are no holes" if content == "sparse" else "--content sparse") in r.err or begin == 0), r.err
 
 
 def test_fallocate_counts_as_bytes():

@@ -164,8 +164,8 @@ Result<void> prepare_root(const ReplayOptions& options, const std::vector<Needed
         " of what the trace starts from cannot be there, or not beside the rest, and is "
         "not made; the first: " +
         prepared->why);
-  const bool writes = options.content.kind != Content::kSparse && run.room == 0;
-  if (writes && run.max_bytes != 0) run.max_bytes -= std::min(run.max_bytes - 1, prepared->bytes);
+  if (run.room == 0 && run.max_bytes != 0)
+    run.max_bytes -= std::min(run.max_bytes - 1, prepared->written);
   if (!prepared->full.empty() || prepared->stopped) {
     report.interrupted = true;
     report.stopped_by = prepared->stopped

@@ -413,6 +413,17 @@ void attributes(int fd, const Needed& n) {
   }
 }
 
+// What is written of a file: of one of which the trace tells where it has holes, all but these.
+uint64_t bytes_to_write(const Needed& n, const Content& content) {
+  if (n.type != Needed::kFile || !n.target.empty()) return 0;
+  if (n.data.empty()) return content.kind != Content::kSparse ? n.size : 0;
+  uint64_t bytes = 0;
+  for (const auto& [offset, length] : n.data)
+    if (__builtin_add_overflow(bytes, std::min(length, n.size - std::min(offset, n.size)), &bytes))
+      return UINT64_MAX;
+  return bytes;
+}
+
 // Fills a file that is as long as it has to be, and a hole.
 Result<void> Maker::content(int fd, const Needed& n) {
   std::vector<std::pair<uint64_t, uint64_t>> ranges = n.data;
@@ -659,6 +670,7 @@ Result<void> Maker::make_file(const Place& at, const Needed& n, Fd file, mode_t 
     if (fchmod(file.get(), mode) != 0) return failed("chmod", n.path, errno);
   ++done.files;
   done.bytes += n.size;
+  done.written += bytes_to_write(n, options_.content);
   return {};
 }
 
@@ -724,6 +736,7 @@ Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& fi
     done.files += mine.done.files;
     done.directories += mine.done.directories;
     done.bytes += mine.done.bytes;
+    done.written += mine.done.written;
     done.removed += mine.done.removed;
     done.left_out += mine.done.left_out;
     if (done.full.empty()) done.full = mine.done.full;
@@ -743,17 +756,19 @@ Error too_much(const std::string& root, uint64_t to_write, const PrepareOptions&
                    (options.of_disk ? "95 % of what is free are " : "--max-bytes allows ") +
                    std::to_string(options.max_bytes) +
                    (options.of_disk ? " (--max-bytes allows more)" : "") +
-                   "; --content sparse makes them without writing");
+                   (options.content.kind != Content::kSparse
+                        ? "; --content sparse makes them without writing"
+                        : ", of which the trace tells that they are no holes"));
 }
 
 // Bytes that these files have already on storage: to write them anew takes no more room.
-uint64_t bytes_there(int root_fd, const std::vector<const Needed*>& files) {
+uint64_t bytes_there(int root_fd, const std::vector<const Needed*>& files, const Content& content) {
   uint64_t bytes = 0;
   for (const Needed* n : files) {
     const Fd at(open_in_root(root_fd, n->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
     struct stat st {};
     if (at.ok() && fstat(at.get(), &st) == 0 && S_ISREG(st.st_mode))
-      bytes += std::min(n->size, static_cast<uint64_t>(st.st_blocks) * 512);
+      bytes += std::min(bytes_to_write(*n, content), static_cast<uint64_t>(st.st_blocks) * 512);
   }
   return bytes;
 }
@@ -775,8 +790,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
         (n.path == "/" && n.type != Needed::kDirectory) || n.path.find('\0') != std::string::npos)
       return Error(FEIGN_ERR_ARGUMENT,
                    "prepare " + root + ": \"" + n.path + "\": want a clean absolute path");
-    if (options.content.kind != Content::kSparse && n.type == Needed::kFile && n.target.empty())
-      if (__builtin_add_overflow(to_write, n.size, &to_write)) to_write = UINT64_MAX;
+    to_write += std::min(bytes_to_write(n, options.content), UINT64_MAX - to_write);
   }
   const bool much = options.max_bytes != 0 && to_write > options.max_bytes;
   if (much && !options.of_disk) return too_much(root, to_write, options);
@@ -817,8 +831,10 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
     PrepareOptions now = options;
     now.max_bytes = most_of_what_is_free(root_fd);
     to_write = 0;
-    for (const Needed* n : files) to_write += std::min(n->size, UINT64_MAX - to_write);
-    if (to_write > now.max_bytes && to_write - now.max_bytes > bytes_there(root_fd, files))
+    for (const Needed* n : files)
+      to_write += std::min(bytes_to_write(*n, now.content), UINT64_MAX - to_write);
+    if (to_write > now.max_bytes &&
+        to_write - now.max_bytes > bytes_there(root_fd, files, now.content))
       return too_much(root, to_write, now);
   }
   if (made) made = pass([](auto t) { return t == Needed::kSymlink; }, &Maker::make);

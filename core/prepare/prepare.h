@@ -128,6 +128,7 @@ class Needs {
 
 struct Prepared {
   uint64_t files = 0, directories = 0, links = 0, bytes = 0, removed = 0;
+  uint64_t written = 0;   // of bytes, those that are no holes
   uint64_t checked = 0;   // of what is needed, how much was looked at: the rest cannot have changed
   std::string full;       // not empty: there was no more space, and this says where
   uint64_t left_out = 0;  // what cannot be there beside what else is needed
