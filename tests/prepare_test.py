@@ -10,6 +10,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import tempfile
 import time
 
 from harness import FEIGN, Skip, Tmp, bounded, feign, main, refuses, sanitized, tree
@@ -73,6 +74,23 @@ def test_the_directory_of_a_target_that_was_cut_is_an_entry_of_the_root():
                           "getdents64(3, 0x1 /* 20 entries */, 32768) = 520", "getdents64(3, 0x1 /* 0 entries */, 32768) = 0"])
         report = root()
         assert report["mismatched"] == 0 and os.path.isdir(root.at("/.links")), report["mismatches"]
+
+
+def test_more_attributes_than_a_page_has_names_of_go_with_the_replay_that_set_them():
+    if not os.access("/dev/shm", os.W_OK):
+        raise Skip("there is no /dev/shm")
+    with tempfile.TemporaryDirectory(prefix="feign-test.", dir="/dev/shm") as tmp:
+        names = [f"user.{i:03d}" + "n" * 240 for i in range(20)]
+        root = Root(tmp, ['openat(AT_FDCWD, "/x", O_RDONLY) = 3'] +
+                    [call for n in names for call in (f'getxattr("/x", "{n}", 0x7ffe, 100) = -1 ENODATA (No data available)', f'setxattr("/x", "{n}", "abc", 3, 0) = 0')])
+        try:
+            os.setxattr(root.root, "user.x", b"")
+            os.removexattr(root.root, "user.x")
+        except OSError as e:
+            raise Skip(f"no attributes in {tmp}") from e
+        for _ in range(2):
+            report = root()
+            assert report["mismatched"] == 0, report["mismatches"]
 
 
 def test_attributes_of_the_root_itself():

@@ -399,10 +399,15 @@ Result<void> Maker::succeed(const std::vector<Needed>& needed) {
 
 // Takes the attributes away that a replay set.
 void no_attributes(int fd) {
-  char names[4096];
-  const ssize_t size = flistxattr(fd, names, sizeof names);
-  for (ssize_t at = 0; at < size; at += static_cast<ssize_t>(strlen(names + at)) + 1)
-    if (strncmp(names + at, "user.", 5) == 0) (void)fremovexattr(fd, names + at);
+  const ssize_t most = flistxattr(fd, nullptr, 0);
+  if (most <= 0) return;
+  std::string names(static_cast<size_t>(most), '\0');
+  const ssize_t size = flistxattr(fd, names.data(), names.size());
+  for (ssize_t at = 0; at < size;) {
+    const char* const name = names.c_str() + at;
+    if (strncmp(name, "user.", 5) == 0) (void)fremovexattr(fd, name);
+    at += static_cast<ssize_t>(strlen(name)) + 1;
+  }
 }
 
 // Not every file system has them; then the replay will show it.
