@@ -93,6 +93,33 @@ def test_more_attributes_than_a_page_has_names_of_go_with_the_replay_that_set_th
             assert report["mismatched"] == 0, report["mismatches"]
 
 
+# The first thread that is asked for cannot be had.
+NO_THREAD = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+typedef int make(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*f)(void *), void *x) {
+  static int calls;
+  return calls++ == 0 ? EAGAIN : ((make *)dlsym(RTLD_NEXT, "pthread_create"))(thread, how, f, x);
+}
+"""
+
+
+def test_many_files_are_made_by_as_many_threads_as_there_may_be():
+    if sanitized() or not shutil.which("cc") or len(os.sched_getaffinity(0)) < 2:
+        raise Skip("a plain compiler's object, a command without sanitizers, and two processors")
+    with Tmp() as tmp:
+        source, none = os.path.join(tmp, "none.c"), os.path.join(tmp, "none.so")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(NO_THREAD)
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", none, source, "-ldl"], check=True)
+        root = Root(tmp, [call for i in range(600) for call in (f'openat(AT_FDCWD, "/d/f{i}", O_RDONLY) = 3', "close(3) = 0")])
+        r = feign("replay", root.trace, "--root", root.root, "--json", env={"LD_PRELOAD": none})
+        assert r.status == 0 and r.json()["mismatched"] == 0 and len(os.listdir(root.at("/d"))) == 600, r.err
+
+
 def test_attributes_of_the_root_itself():
     with Tmp() as tmp:
         root = Root(tmp, ['setxattr("/", "user.new", "1", 1, XATTR_CREATE) = 0', 'getxattr("/", "user.there", "123", 100) = 3', 'removexattr("/", "user.there") = 0'])

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "base/jail.h"
@@ -748,7 +749,11 @@ Result<void> make_files(const Maker& maker, const std::vector<const Needed*>& fi
     if (done.why.empty()) done.why = mine.done.why;
   };
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, false);
+  try {
+    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, false);
+  } catch (const std::system_error&) {
+    // Those that are to be had do it all.
+  }
   work(true);
   for (std::thread& t : others) t.join();
   return result;
