@@ -332,6 +332,51 @@ TEST(Native, ALayerThatIsNotKnownComesAsItIsDescribed) {
   EXPECT_EQ(tables.strings.text(static_cast<uint32_t>(got.a.values[0])), "what it is called");
 }
 
+// What is kept of each op, in every stream that has begun, is memory as blocks are.
+TEST(Native, StreamsOfATraceOfVeryManyOpsTakeNoMoreMemoryThanIsAllowed) {
+  Written w;
+  constexpr uint32_t kOps = 65'000, kStreams = 400;
+  const feign_op_info one = {sizeof one,
+                             0,
+                             "get",
+                             "house",
+                             FEIGN_KIND_OTHER,
+                             FEIGN_RESULT_SUCCESS,
+                             0,
+                             sizeof(feign_arg_info),
+                             nullptr};
+  const std::vector<const feign_op_info*> ops(kOps, &one);
+  auto first = w.tables.ops.add({sizeof(feign_layer), kOps, "house", ops.data()});
+  ASSERT_TRUE(first);
+  feign_stream_info info{};
+  info.struct_size = sizeof info;
+  for (info.thread = 0; info.thread < kStreams; ++info.thread) (void)w.tables.streams.add(info);
+  NativeWriter writer(w.file.fd, "test", w.tables, {});
+  Record r{};
+  const auto add = [&](uint32_t stream, uint32_t op) {
+    r.a.id += 65536;
+    r.a.stream = stream;
+    r.a.op = *first + op;
+    ASSERT_TRUE(writer.add(r));
+  };
+  for (uint32_t op = 0; op < kOps; ++op) add(1, op);
+  for (int round = 0; round < 2; ++round)
+    for (uint32_t stream = 1; stream <= kStreams; ++stream) add(stream, 0);
+  ASSERT_TRUE(writer.finish({}));
+
+  Tables tables;
+  auto reader = NativeReader::open(dup(w.file.fd), "test", tables);
+  ASSERT_TRUE(reader) << reader.error().text();
+  NativeReader::Cursor cursor(*reader, {});
+  Record got{};
+  uint64_t number = 0;
+  auto more = cursor.next(got, number);
+  while (more && *more) more = cursor.next(got, number);
+  ASSERT_FALSE(more);
+  EXPECT_NE(more.error().text().find("blocks of more than 1024 MiB"), std::string::npos)
+      << more.error().text();
+}
+
 std::string error_of(const std::string& bytes) {
   Tables tables;
   auto reader = NativeReader::open(copy_of(bytes), "x.feign", tables);

@@ -130,6 +130,7 @@ struct StreamCursor {
   size_t next_block = 0;
   Take take;
   std::vector<unsigned char> raw;
+  size_t held = 0;                // bytes of memory that the block takes
   std::vector<uint32_t> strings;  // of the block -> id
   std::vector<LikeOp> like;
   std::vector<LastValues> values;  // by op
@@ -161,7 +162,7 @@ struct NativeReader::Cursor::Impl {
   using Waiting = std::pair<uint64_t, StreamCursor*>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
   uint32_t path_id = 0;
-  size_t held = 0;  // bytes of blocks, decompressed
+  size_t held = 0;  // bytes that the streams' blocks take, decompressed, with what is kept of them
 
   ~Impl() { ZSTD_freeDCtx(zstd); }
 
@@ -171,9 +172,15 @@ struct NativeReader::Cursor::Impl {
     if (b.last_ns < range.from_ns) return false;
     return range.path.empty() || b.filter.may_have(path_hash);
   }
+  // What is kept of each op that the file has, for a stream that has begun: a damaged file may have
+  // many of both.
+  size_t kept_of_ops() const {
+    return file().index.ops.size() * (sizeof(LikeOp) + sizeof(LastValues));
+  }
   // Gives back what a stream's block took.
   void drop(StreamCursor& s) {
-    held -= s.raw.size();
+    held -= s.held;
+    s.held = 0;
     s.raw = {};
     s.strings = {};
     s.like = {};
@@ -238,7 +245,9 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
       h.first_number != b.first_number)
     return f.damaged(b.offset, "a block is not the one that the index says");
   if (check_block(h, body) != h.check) return f.damaged(b.offset, "a block fails its checksum");
-  held += b.raw_size - s.raw.size();
+  held -= s.held;
+  s.held = b.raw_size + kept_of_ops();
+  held += s.held;
   if (held > kMaxHeld)
     return Error(FEIGN_ERR_UNSUPPORTED,
                  f.name + ": the streams that run at the same time have blocks of more than " +
