@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Bad input: each gets an error that names what is wrong, exit status 2, and nothing half-written."""
+import array
 import bz2
+import fcntl
 import gzip
 import json
 import lzma
@@ -14,6 +16,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import termios
 import time
 
 from harness import BUILD, FEIGN, TOP, Skip, Tmp, feign, main, refuses, sanitized
@@ -215,6 +218,23 @@ def test_pipe_as_trace():
         with subprocess.Popen(["cp", path, fifo]) as writer:
             r = feign("replay", fifo, "--provider", "strace", "--root", tmp, "--json")
         assert writer.returncode == 0 and r.status == 0 and r.json()["activities"] == 3, r.err
+
+
+def test_a_pipe_that_gives_less_at_first_than_tells_how_it_is_packed():
+    packed = [gzip.compress(GOOD.encode()), GOOD.encode()]
+    if shutil.which("zstd"):
+        packed.append(subprocess.run(["zstd", "-q", "-c"], input=GOOD.encode(), stdout=subprocess.PIPE, check=True).stdout)
+    for data in packed:
+        with subprocess.Popen([FEIGN, "info", "-", "--provider", "strace", "--json"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
+            for part in data[:1], data[1:3]:
+                reader.stdin.write(part)
+                reader.stdin.flush()
+                left = array.array("i", [1])
+                while left[0] != 0 and reader.poll() is None:  # until it was read
+                    fcntl.ioctl(reader.stdin, termios.FIONREAD, left)
+                    time.sleep(0.001)
+            out, err = reader.communicate(data[3:])
+            assert reader.returncode == 0 and json.loads(out)["activities"] == 3, (data[:4], err)
 
 
 def test_standard_input_as_trace():

@@ -51,10 +51,10 @@ struct Input::Impl {
     return static_cast<size_t>(got);
   }
   // More compressed bytes; false at the end of the file.
-  Result<bool> refill(size_t size = kRaw) {
+  Result<bool> refill() {
     if (raw_begin < raw_end) return true;
     if (raw_over) return false;
-    auto got = some(raw.get(), size);
+    auto got = some(raw.get(), kRaw);
     if (!got) return std::move(got.error());
     taken += raw_end;
     raw_begin = 0;
@@ -98,15 +98,21 @@ Result<std::unique_ptr<Input>> Input::open(const std::string& path) {
   struct stat st {};
   if (fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return Error(FEIGN_ERR_ARGUMENT, path + ": is a directory, want a file");
-  auto some = impl->refill(Impl::kFirst);
-  if (!some) return std::move(some.error());
+  // A pipe may give them one by one.
+  constexpr size_t kTells = 4;
+  while (impl->raw_end < kTells && !impl->raw_over) {
+    auto some = impl->some(impl->raw.get() + impl->raw_end, Impl::kFirst - impl->raw_end);
+    if (!some) return std::move(some.error());
+    impl->raw_end += *some;
+    impl->raw_over = *some == 0;
+  }
   const auto* head = reinterpret_cast<const unsigned char*>(impl->raw.get());
   if (impl->raw_end >= 2 && head[0] == 0x1f && head[1] == 0x8b) {
     impl->kind = Impl::Kind::kGzip;
     if (inflateInit2(&impl->inflate, 15 + 16) != Z_OK)
       return Error(FEIGN_ERR_NOMEM, path + ": out of memory");
     impl->inflate_made = impl->inflating = true;
-  } else if (impl->raw_end >= 4 && memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0) {
+  } else if (impl->raw_end >= kTells && memcmp(head, "\x28\xb5\x2f\xfd", 4) == 0) {
     impl->kind = Impl::Kind::kZstd;
     impl->zstd = ZSTD_createDStream();
     if (impl->zstd == nullptr) return Error(FEIGN_ERR_NOMEM, path + ": out of memory");
