@@ -237,6 +237,53 @@ def test_a_pipe_that_gives_less_at_first_than_tells_how_it_is_packed():
             assert reader.returncode == 0 and json.loads(out)["activities"] == 3, (data[:4], err)
 
 
+def test_a_signal_does_not_cut_what_waits_to_be_read():
+    """The first signal asks for an end, with all that there is to say: whoever reads that may be slow."""
+    write = {"x86_64": "1", "aarch64": "64"}.get(os.uname().machine)
+    if write is None:
+        raise Skip("the number of write(2) is not known here")
+    with Tmp() as tmp:
+        trace, name = put(tmp, "t.strace", GOOD), os.path.join(tmp, "out")
+        for args, to in ((("info", "--json", trace), "pipe"), (("replay", trace, "--replayer", "null", "--json", "-o", name), "fifo")):
+            if to == "fifo":
+                os.mkfifo(name)
+                out = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+                fill = os.open(name, os.O_WRONLY | os.O_NONBLOCK)
+            else:
+                out, fill = os.pipe2(os.O_NONBLOCK)
+            filled = 0
+            try:
+                while True:
+                    filled += os.write(fill, b" " * 4096)
+            except BlockingIOError:
+                os.set_blocking(fill, True)
+            os.set_blocking(out, True)
+            child = subprocess.Popen([FEIGN, *args], stdout=fill if to == "pipe" else subprocess.DEVNULL, stderr=subprocess.PIPE)
+            os.close(fill)
+            try:
+                while child.poll() is None:
+                    with open(f"/proc/{child.pid}/syscall", encoding="ascii") as f:
+                        call = f.read().split()
+                    if call[0] == write and call[1] != "0x2":
+                        break
+                    time.sleep(0.001)
+            except PermissionError as e:
+                child.kill()
+                raise Skip("what a process waits in may not be seen here") from e
+            child.send_signal(signal.SIGTERM)
+            pending = True
+            while pending:  # until the signal came
+                with open(f"/proc/{child.pid}/status", encoding="ascii") as f:
+                    pending = any(line.startswith("ShdPnd") and int(line.split()[1], 16) != 0 for line in f)
+                    time.sleep(0.001)
+            got = b""
+            while part := os.read(out, 1 << 16):
+                got += part
+            os.close(out)
+            err = child.stderr.read()
+            assert child.wait() == 0 and json.loads(got[filled:])["activities"] == 3, (to, len(got) - filled, err)
+
+
 def test_standard_input_as_trace():
     """By its name, and as "-"; a file that is called so is ./-."""
     with Tmp() as tmp:

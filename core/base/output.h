@@ -19,6 +19,19 @@
 
 namespace feign {
 
+// Whatever a signal or a pipe makes of it, all of it. False, with errno, if that cannot be.
+inline bool write_all(int fd, const void* data, size_t size) {
+  const auto* at = static_cast<const char*>(data);
+  while (size != 0) {
+    const ssize_t n = ::write(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
 // A new file beside `name`, for what will be put in its place: NAME.N.part, which nobody else has,
 // and no link leads elsewhere. A descriptor for reading and writing, or -1 with errno.
 inline int open_part(const std::string& name, std::string& part) {
@@ -83,19 +96,13 @@ inline Result<void> put_text(const std::string& text, const std::string& output)
   if (output.empty() || output == "-") {
     errno = 0;
     const std::string shown = isatty(STDOUT_FILENO) != 0 ? printable(text) : text;
-    const bool good =
-        ::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && ::fflush(stdout) == 0;
+    const bool good = ::fflush(stdout) == 0 && write_all(STDOUT_FILENO, shown.data(), shown.size());
     if (good || errno == EPIPE) return {};  // a reader that has seen enough, as head does
     return errno_error("write standard output", errno);
   }
   OutputFile file;
-  bool good = file.open(output);
-  for (size_t at = 0; good && at < text.size();) {
-    const ssize_t n = ::write(file.fd(), text.data() + at, text.size() - at);
-    good = n >= 0;
-    at += static_cast<size_t>(n);
-  }
-  if (!good || !file.finish()) return errno_error("write " + output, errno);
+  if (!file.open(output) || !write_all(file.fd(), text.data(), text.size()) || !file.finish())
+    return errno_error("write " + output, errno);
   return {};
 }
 

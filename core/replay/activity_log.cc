@@ -27,17 +27,7 @@ Result<std::unique_ptr<ActivityLog>> ActivityLog::create(const std::string& path
   return log;
 }
 
-bool ActivityLog::put(const void* data, size_t size) {
-  const auto* at = static_cast<const char*>(data);
-  while (size != 0) {
-    const ssize_t n = ::write(file_.fd(), at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
+bool ActivityLog::put(const void* data, size_t size) { return write_all(file_.fd(), data, size); }
 
 void ActivityLog::write(const std::vector<DoneActivity>& records) {
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <cerrno>
 #include <span>
 
+#include "base/output.h"
 #include "trace/native.h"
 #include "trace/native_bytes.h"
 #include "trace/native_format.h"
@@ -86,15 +86,8 @@ struct NativeWriter::Impl {
   ~Impl() { ZSTD_freeCCtx(zstd); }
 
   Result<void> put(const void* data, size_t size) {
-    const auto* p = static_cast<const char*>(data);
     offset += size;
-    while (size != 0) {
-      const ssize_t n = write(fd, p, size);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno_error("write " + name, errno);
-      p += n;
-      size -= static_cast<size_t>(n);
-    }
+    if (!write_all(fd, data, size)) return errno_error("write " + name, errno);
     return {};
   }
 
