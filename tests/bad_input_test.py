@@ -284,6 +284,17 @@ def test_a_signal_does_not_cut_what_waits_to_be_read():
             assert child.wait() == 0 and json.loads(got[filled:])["activities"] == 3, (to, len(got) - filled, err)
 
 
+def test_activities_are_not_written_to_a_pipe():
+    """Its reader would get a beginning of zeros."""
+    with Tmp() as tmp:
+        trace, name = put(tmp, "t.strace", GOOD), os.path.join(tmp, "fifo")
+        os.mkfifo(name)
+        reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+        refuses("replay", trace, "--replayer", "null", "--activities", name, text="fifo: is a pipe or the like, want a file")
+        os.close(reader)
+        assert feign("replay", trace, "--replayer", "null", "--activities", "/dev/null").status == 0
+
+
 def test_standard_input_as_trace():
     """By its name, and as "-"; a file that is called so is ./-."""
     with Tmp() as tmp:

@@ -22,8 +22,12 @@ void mark(std::vector<bool>& seen, uint32_t number) {
 Result<std::unique_ptr<ActivityLog>> ActivityLog::create(const std::string& path) {
   std::unique_ptr<ActivityLog> log(new ActivityLog(path));
   const ActivityLogHeader header{};
-  if (!log->file_.open(path) || !log->put(&header, sizeof header))
-    return errno_error("write " + path, errno);
+  if (!log->file_.open(path)) return errno_error("write " + path, errno);
+  if (lseek(log->file_.fd(), 0, SEEK_CUR) < 0)
+    return Error(
+        FEIGN_ERR_ARGUMENT,
+        "write " + path + ": is a pipe or the like, want a file: its beginning comes last");
+  if (!log->put(&header, sizeof header)) return errno_error("write " + path, errno);
   return log;
 }
 
@@ -67,9 +71,8 @@ Result<void> ActivityLog::finish(const Tables& tables, uint64_t begin_ns, uint64
                                  sizeof(ActivityLogHeader) + count_ * sizeof(DoneActivity),
                                  begin_ns,
                                  end_ns};
-  if (errno_ == 0 &&
-      (!put(text.data(), text.size()) ||
-       (lseek(file_.fd(), 0, SEEK_SET) == 0 && !put(&header, sizeof header)) || !file_.finish()))
+  if (errno_ == 0 && (!put(text.data(), text.size()) || lseek(file_.fd(), 0, SEEK_SET) != 0 ||
+                      !put(&header, sizeof header) || !file_.finish()))
     errno_ = errno;
   if (errno_ != 0) return errno_error("write " + path_, errno_);
   return {};
