@@ -295,6 +295,18 @@ def test_activities_are_not_written_to_a_pipe():
         assert feign("replay", trace, "--replayer", "null", "--activities", "/dev/null").status == 0
 
 
+def test_an_output_by_a_link_whose_file_is_not_there_yet():
+    with Tmp() as tmp:
+        trace = put(tmp, "t.strace", GOOD)
+        os.mkdir(os.path.join(tmp, "far"))
+        for name, to in (("a", os.path.join(tmp, "far", "a")), ("b", "far/b"), ("c", "b2"), ("b2", "far/c")):
+            os.symlink(to, os.path.join(tmp, name))
+        for name in "abc":
+            r = feign("replay", trace, "--replayer", "null", "--json", "-o", name, cwd=tmp)
+            assert r.status == 0 and os.path.islink(os.path.join(tmp, name)), r.err
+        assert sorted(os.listdir(os.path.join(tmp, "far"))) == ["a", "b", "c"] and os.path.islink(os.path.join(tmp, "b2"))
+
+
 def test_standard_input_as_trace():
     """By its name, and as "-"; a file that is called so is ./-."""
     with Tmp() as tmp:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -57,6 +58,15 @@ class OutputFile {
     if (char* real = there ? ::realpath(name.c_str(), nullptr) : nullptr; real != nullptr) {
       name_ = real;
       ::free(real);
+    }
+    // What a link leads to need not be there yet.
+    constexpr int kMostLinks = 40;
+    std::string to(PATH_MAX, '\0');
+    for (int links = 0; !there && links < kMostLinks; ++links) {
+      const ssize_t length = ::readlink(name_.c_str(), to.data(), to.size());
+      if (length <= 0) break;
+      name_.erase(to[0] == '/' ? 0 : name_.rfind('/') + 1);
+      name_.append(to, 0, static_cast<size_t>(length));
     }
     if (there && S_ISDIR(st.st_mode)) return errno = EISDIR, false;
     const bool direct = there && !S_ISREG(st.st_mode);
