@@ -307,6 +307,42 @@ def test_an_output_by_a_link_whose_file_is_not_there_yet():
         assert sorted(os.listdir(os.path.join(tmp, "far"))) == ["a", "b", "c"] and os.path.islink(os.path.join(tmp, "b2"))
 
 
+# Nobody answers, and a signal asks for an end while this rank waits for the others to be there.
+ALONE = r"""
+#include <feign.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static feign_status create(const feign_host *host, const void *options, void **self) { return FEIGN_OK; }
+static void who(void *self, uint32_t *rank, uint32_t *ranks) { *rank = atoi(getenv("PMI_RANK")); *ranks = 2; }
+static feign_status barrier(void *self) { return FEIGN_OK; }
+static feign_status put(void *self, uint32_t rank, uint32_t channel, const void *data, size_t size) { return FEIGN_OK; }
+static feign_status receive(void *self, uint32_t channel, feign_take take, void *ctx) {
+  static int asked;
+  if (asked++ == 0) raise(SIGTERM);
+  return FEIGN_END;
+}
+static void end(void *self, int status) { _exit(status); }
+static void destroy(void *self) {}
+static const feign_ranks api = {sizeof api, 0, create, who, barrier, put, receive, end, destroy, NULL, NULL};
+static const feign_component ranks = {sizeof ranks, FEIGN_RANKS, "mpi", "Nobody answers.", &api, NULL, 0, sizeof(feign_option), 0, 0};
+static const feign_component *const all[] = {&ranks, NULL};
+FEIGN_EXPORT const feign_plugin feign_plugin_v1 = {sizeof feign_plugin_v1, FEIGN_ABI_MINOR, "mpi", "1", "MIT", all};
+"""
+
+
+def test_ranks_that_never_come_are_not_waited_for_once_a_signal_came():
+    if not shutil.which("cc"):
+        raise Skip("there is no compiler")
+    with Tmp() as tmp:
+        trace, source = put(tmp, "t.strace", GOOD), put(tmp, "mpi.c", ALONE)
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", os.path.join(tmp, "mpi.so"), source, "-I", os.path.join(TOP, "include")], check=True)
+        for rank in "01":
+            r = feign("--plugin", f"strace,file={trace}", "--plugin", "null", env={"FEIGN_PLUGIN_PATH": tmp, "PMI_RANK": rank, "PMI_SIZE": "2"}, timeout=60)
+            said = "interrupted by signal 15 before all were there" in r.err
+            assert r.status == 2 and said == (rank == "0"), (rank, r.status, r.err)  # one says it for all
+
+
 def test_standard_input_as_trace():
     """By its name, and as "-"; a file that is called so is ./-."""
     with Tmp() as tmp:

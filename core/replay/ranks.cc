@@ -84,8 +84,13 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const Launched& by, Plugins& plugins,
   ranks->gather(mine, kForEver, [&](uint32_t rank, const std::string& who) { all[rank] = who; });
   std::string text;
   for (const std::string& who : all) text += who + "\n";
-  auto told = ranks->tell_all(text);
+  const bool here =
+      std::none_of(all.begin(), all.end(), [](const auto& who) { return who.empty(); });
+  auto told = ranks->tell_all(here ? text : "");
   if (!told) return std::move(told.error());
+  if (told->empty())
+    return within(Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(g_stop_signal) +
+                                          " before all were there"));
   for (size_t at = 0; at < told->size();) {
     const size_t end = told->find('\n', at), space = told->find(' ', at);
     ranks->hosts_.push_back(told->substr(at, space - at));
@@ -164,7 +169,7 @@ void Ranks::gather(const std::string& mine, uint64_t patience_ns,
   take(0, mine);
   const uint64_t begin = now_ns();
   for (uint32_t left = size_ - 1; left != 0; --left) {
-    const uint64_t gone = now_ns() - begin;
+    const uint64_t gone = patience_ns != kForEver ? now_ns() - begin : 0;
     uint32_t from = 0;
     std::string data;
     if (!receive(kGather, from, data, patience_ns - std::min(patience_ns, gone))) return;

@@ -44,10 +44,11 @@ class Ranks {
 
   // The first failure of any, on all of them, with the rank before it; all must call it. [main]
   Result<void> agree(Result<void> mine);
-  // The text of rank 0, on all. [main]
+  // The text of rank 0, on all; "" where a signal asked for an end before it came. [main]
   Result<std::string> tell_all(const std::string& text);
   void barrier();  // [main]
-  // Rank 0 gets what all the others give; those that have not after `patience_ns` are left out.
+  // Rank 0 gets what all the others give; those that have not after `patience_ns`, or soon after a
+  // signal asked for an end, are left out.
   void gather(const std::string& mine, uint64_t patience_ns,
               const std::function<void(uint32_t rank, const std::string&)>& take);  // [main]
 
