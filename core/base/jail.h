@@ -9,7 +9,8 @@ namespace feign {
 
 // openat2(2) with RESOLVE_IN_ROOT, or, where the kernel does not have it, the same by opening one
 // component after the other. `flags` are open(2)'s; flags that openat2 would refuse are dropped.
-// `resolve` may hold RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV. A descriptor, or -errno. [any thread]
+// `resolve` may hold RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV, of which the second is openat2's
+// alone. A descriptor, or -errno. [any thread]
 int open_in_root(int root_fd, const char* path, uint64_t flags, uint64_t mode,
                  uint64_t resolve = 0);
 
