@@ -93,6 +93,37 @@ def test_more_attributes_than_a_page_has_names_of_go_with_the_replay_that_set_th
             assert report["mismatched"] == 0, report["mismatches"]
 
 
+# There is no space for the list of what was prepared.
+NO_SPACE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/types.h>
+typedef ssize_t put(int, const void *, size_t, off_t);
+static ssize_t but_for_the_list(const char *name, int fd, const void *from, size_t size, off_t at) {
+  if (size > 3 && memcmp(from, "d /d", 4) == 0) { errno = ENOSPC; return -1; }
+  return ((put *)dlsym(RTLD_NEXT, name))(fd, from, size, at);
+}
+ssize_t pwrite(int fd, const void *from, size_t size, off_t at) { return but_for_the_list("pwrite", fd, from, size, at); }
+ssize_t pwrite64(int fd, const void *from, size_t size, off_t at) { return but_for_the_list("pwrite64", fd, from, size, at); }
+"""
+
+
+def test_a_list_of_what_was_prepared_that_could_not_be_written_is_written_next_time():
+    if sanitized() or not shutil.which("cc"):
+        raise Skip("a plain compiler's object, and a command without sanitizers")
+    with Tmp() as tmp:
+        source, full = os.path.join(tmp, "full.c"), os.path.join(tmp, "full.so")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(NO_SPACE)
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", full, source, "-ldl"], check=True)
+        root = Root(tmp, ['openat(AT_FDCWD, "/d/f", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50'])
+        r = feign("replay", root.trace, "--root", root.root, env={"LD_PRELOAD": full})
+        assert r.status == 1 and "No space left on device" in r.err, (r.status, r.err)
+        assert root()["mismatched"] == 0 and root.read("/.feign").endswith(b"d /d\0f /d/f\0"), root.read("/.feign")
+
+
 # The first thread that is asked for cannot be had.
 NO_THREAD = r"""
 #define _GNU_SOURCE

@@ -863,7 +863,7 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
     if (made && !stopped) made = maker.attempt(&Maker::link, *n);
   if (!made && maker.done.full.empty()) return std::move(made.error());
   maker.done.checked = looked;
-  if (made && !stopped)
+  if (made && !stopped && maker.done.full.empty())
     if (auto set = maker.set_state(state); !set) return std::move(set.error());
   maker.done.stopped = stopped;
   return std::move(maker.done);
