@@ -295,6 +295,15 @@ def test_activities_are_not_written_to_a_pipe():
         assert feign("replay", trace, "--replayer", "null", "--activities", "/dev/null").status == 0
 
 
+def test_an_output_whose_name_is_as_long_as_one_may_be():
+    with Tmp() as tmp:
+        trace, names = put(tmp, "t.strace", GOOD), ["r" * 255, "r" * 250]
+        for name in names:
+            r = feign("replay", trace, "--replayer", "null", "--json", "-o", name, cwd=tmp)
+            assert r.status == 0, r.err
+        assert sorted(os.listdir(tmp)) == sorted([*names, "t.strace"])
+
+
 def test_an_output_by_a_link_whose_file_is_not_there_yet():
     with Tmp() as tmp:
         trace = put(tmp, "t.strace", GOOD)

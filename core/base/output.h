@@ -34,10 +34,13 @@ inline bool write_all(int fd, const void* data, size_t size) {
 }
 
 // A new file beside `name`, for what will be put in its place: NAME.N.part, which nobody else has,
-// and no link leads elsewhere. A descriptor for reading and writing, or -1 with errno.
+// and no link leads elsewhere; less of the name where that would be longer than one may be. A
+// descriptor for reading and writing, or -1 with errno.
 inline int open_part(const std::string& name, std::string& part) {
   for (uint64_t n = static_cast<uint64_t>(::getpid());; ++n) {
-    part = name + "." + std::to_string(n) + ".part";
+    const std::string end = "." + std::to_string(n) + ".part";
+    const size_t own = name.rfind('/') + 1;
+    part = name.substr(0, own) + name.substr(own, NAME_MAX - end.size()) + end;
     const int fd = ::open(part.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
