@@ -49,7 +49,7 @@ void Needs::grew(uint32_t file, uint64_t size) {
   if (size <= s.now) return;
   s.now = size;
   Namespace::File& f = names_.file(file);
-  if ((s.exact && s.changed) || size <= s.appended || (f.created && f.certain)) {
+  if ((s.exact && s.changed) || size <= s.appended || f.surely_made()) {
     // Not there before the trace: it had come from another file.
     const auto at = cloned_.find(file);
     if (at == cloned_.end() || size <= at->second.to) return;

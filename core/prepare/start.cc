@@ -68,7 +68,7 @@ void Needs::there_by_listings() {
   };
   for (uint32_t id = 1; id < names_.file_count(); ++id) {
     const Namespace::File& f = names_.file(id);
-    if (f.initial_path == 0 || (f.created && f.certain)) continue;
+    if (f.initial_path == 0 || f.surely_made()) continue;
     const std::string_view path = strings_.text(f.initial_path);
     const uint32_t parent = directory_of(f.initial_path);
     const auto in = guesses.find(parent);

@@ -450,7 +450,7 @@ uint32_t Namespace::link_to_told(uint32_t slot, uint32_t target) {
 uint32_t Namespace::one_of_several(uint32_t slot, uint32_t known) {
   const uint32_t file = slots_[slot].file;
   File& f = files_[file];
-  if ((f.created && f.certain) || f.links != 1 || file == known) return 0;
+  if (f.surely_made() || f.links != 1 || file == known) return 0;
   if (f.initial_path != 0) names_told_[f.initial_path] = file;
   f.same = known;
   f.created = files_[known].created = false;  // or they would not be one
@@ -465,7 +465,7 @@ Namespace::Touched Namespace::identified_at(uint32_t slot, uint64_t identity) {
   Touched t;
   t.file = slots_[slot].file;
   const File& f = files_[t.file];
-  if (t.file == 0 || (f.created && f.certain)) return t;
+  if (t.file == 0 || f.surely_made()) return t;
   uint32_t& known = by_identity_[identity];
   if (known == t.file) return t;
   if (known == 0 || files_[known].gone || f.links != 1) {

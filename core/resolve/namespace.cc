@@ -34,7 +34,7 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
     const Slot& p = slots_[parent];
     if (p.state == State::kAbsent ||
         (p.file != 0 &&
-         ((files_[p.file].created && files_[p.file].certain) || files_[p.file].whole)))
+         (files_[p.file].surely_made() || files_[p.file].whole)))
       slots_[slot].state = State::kAbsent;
   }
   return slot;
@@ -103,7 +103,7 @@ uint32_t Namespace::new_file(Type type, bool created, bool certain) {
   f.type = type;
   f.created = created;
   f.certain = certain;
-  f.sized = created && certain && type == Type::kFile;
+  f.sized = f.surely_made() && type == Type::kFile;
   files_.push_back(f);
   return static_cast<uint32_t>(files_.size() - 1);
 }

@@ -52,6 +52,8 @@ class Namespace {
     bool sized = false;         // … and no longer
     bool whole = false;         // a directory: at one time, nothing but what was known was in it
     uint8_t listings = 0;       // … times that this was looked for
+    // It was not there before the trace.
+    bool surely_made() const { return created && certain; }
     void has(uint64_t bytes) {
       size = bytes;
       sized = true;

@@ -338,7 +338,7 @@ void Resolve::shows_others(const feign_activity& a, const Description& d) {
   const int64_t room = static_cast<int64_t>(a.length) - a.result;
   if (a.length > INT32_MAX || room < entry_bytes(size_t{NAME_MAX})) return;
   const Namespace::File& f = names_.file(d.file);
-  const bool all_known = f.whole || (f.created && f.certain);
+  const bool all_known = f.whole || f.surely_made();
   const uint32_t path = d.path != 0 ? names_.canonical(d.path, true) : 0;
   if (path == 0 || names_.above(path) == 0 || names_.at(path) != d.file) return;
   if (a.result == kNoEntries) (void)emptied_by_others(a, path);

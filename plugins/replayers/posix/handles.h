@@ -92,6 +92,13 @@ class ByHandle {
 // The real descriptors of handles, and the streams of stdio on them. A handle has one, and a
 // further descriptor for each dup, which its process closes; all of them stand for the same open
 // file, so any of the process's will do.
+//
+// Any thread may call any of it, but where it says otherwise. fds_ is atomic by itself. All else
+// (who has which stream, what dup made, copies of forks) changes under mutex_; counts beside it
+// tell those who want nothing of it so without the lock, and stream() finds the first stream of a
+// handle so. A FILE* that was found may therefore be closed by another thread at that moment:
+// libc's own lock keeps each call on it whole, and its memory stays for a while (close_stream()).
+// Nobody closes the last descriptor of a file or flushes a stream under mutex_: both may wait.
 class Descriptors {
  public:
   bool ok() const { return fds_.ok() && streams_.ok(); }
