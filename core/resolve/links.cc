@@ -133,6 +133,13 @@ void Namespace::told(uint32_t slot, uint32_t target) {
 }
 
 // ---- links that only an open tells --------------------------------------------------------------
+//
+// Such a link (by_open) is a guess: an open came to a file that lies elsewhere, and nothing else
+// tells why. It stands until a call or another open contradicts it. Then it is a directory
+// (is_no_link()), and the names below it that were used by way of it (used_by_) are guessed to be
+// links by themselves, which is why these functions call each other by way of read_link(). That
+// ends: a guess is taken back by marking its name as none (no_link), and is not made again
+// (may_be_link()) before something else comes to that name.
 
 // Whether it may be one that was there before, as far as calls tell.
 bool Namespace::may_be_link(uint32_t slot) const {
