@@ -49,6 +49,13 @@ class Pipeline {
 
  private:
   // A sink and, but for the last, the window before the component that consumes it.
+  //
+  // Ids grow along each window. Provided activities are far apart; what is injected gets the number
+  // behind the last one that was emitted. An activity that was in the window before may be emitted
+  // if it was due (up to due_id), is that window's still (its `host` is the number of the window
+  // that it waits in), and comes behind the last one. Where two modifiers injected so much at one
+  // place that no number is left, the activity that was there gets the next one all the same, and
+  // what depends on it is told (note_merged).
   struct Stage {
     feign_sink sink;  // what the component before writes to; ctx is this
     Pipeline* pipeline;
