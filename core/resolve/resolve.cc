@@ -186,8 +186,7 @@ const char* Resolve::apply(Record& r) {
   by_others_.clear();
   const uint32_t recorded_stream = a.stream;
   const Call* call = tables_.ops.call(a.op);
-  const bool ended = (a.marks & FEIGN_INJECTED) && call != nullptr &&
-                     (call->effect == Effect::kExit || call->effect == Effect::kExitGroup);
+  const bool ended = (a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit;
   if (ended) {
     Thread& t = thread_of(recorded_stream);
     t.called = true;

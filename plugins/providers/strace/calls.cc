@@ -3,11 +3,9 @@
 // of those that overlap came first.
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -481,30 +479,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     p.doubtful = &h;
     ++doubtful_;
   }
-  return e == Effect::kWait ? is_told_of(h, time + duration) : FEIGN_OK;
-}
-
-int64_t waited_for(const Held& h) {
-  const Effect e = posix_calls()[h.a.op].effect;
-  const int64_t value = h.values.empty() ? 0 : static_cast<int64_t>(h.values[0]);
-  if (e == Effect::kWait) return h.a.result == 0 ? value : h.a.result;  // waitid, wait4
-  if (e != Effect::kFutex || (h.a.result != 0 && h.a.result != -EAGAIN)) return 0;
-  // A thread's number, which the kernel clears when that ends: pthread_join().
-  const uint32_t what = h.a.flags & ~uint32_t{FUTEX_CLOCK_REALTIME};
-  return what == FUTEX_WAIT || what == FUTEX_WAIT_BITSET ? value : 0;
-}
-
-// Whom somebody waited for is over, also where no line tells it (strace -e signal=none). Of who may
-// only have been stopped nothing is known.
-feign_status Source::is_told_of(const Held& wait, uint64_t time) {
-  if (trace_.other_pids || (wait.a.flags & (WUNTRACED | WCONTINUED)) != 0) return FEIGN_OK;
-  const auto who = processes_.find(waited_for(wait));
-  if (who == processes_.end()) return FEIGN_OK;
-  Process& p = *who->second;
-  if (p.descriptors == nullptr || !*p.descriptors) return FEIGN_OK;  // it is known to be
-  const feign_status status = is_over(p, time, Effect::kExitGroup);
-  queue_.to_back(wait);
-  return status;
+  return FEIGN_OK;
 }
 
 // What strace was told as a call ended: its result, or, if it was told nothing, the last one still.

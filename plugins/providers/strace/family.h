@@ -5,6 +5,7 @@
 // better.)
 #pragma once
 
+#include <linux/futex.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -79,6 +80,16 @@ class Family {
              const Effect next = posix_calls()[m->source->front().a.op].effect;
              return next != Effect::kExit && next != Effect::kExitGroup;
            });
+  }
+  // Who is over when the call ends, 0 if it tells of nobody.
+  static int64_t waited_for(const Held& h) {
+    const Effect e = posix_calls()[h.a.op].effect;
+    const int64_t value = h.values.empty() ? 0 : static_cast<int64_t>(h.values[0]);
+    if (e == Effect::kWait) return h.a.result == 0 ? value : h.a.result;  // waitid, wait4
+    if (e != Effect::kFutex || (h.a.result != 0 && h.a.result != -EAGAIN)) return 0;
+    // A thread's number, which the kernel clears when that ends: pthread_join().
+    const uint32_t what = h.a.flags & ~uint32_t{FUTEX_CLOCK_REALTIME};
+    return what == FUTEX_WAIT || what == FUTEX_WAIT_BITSET ? value : 0;
   }
   bool is_over(int64_t pid) const {
     const auto at = members_.find(pid);

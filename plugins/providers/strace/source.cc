@@ -423,27 +423,21 @@ feign_status Source::message(int64_t pid, uint64_t time, std::string_view text) 
       from.begun = false;
     }
   } else if (processes_.contains(pid) || trace_.began_in.contains(pid)) {
+    Process& p = process(pid);  // killed before its first call, if there is none yet
     ends_ = true;
-    // Killed before its first call, if there is none yet.
-    return is_over(process(pid), time, Effect::kExit);
+    if (const feign_status status = never_ends(p); status < 0) return status;
+    has_ended(p, time);
+    Held& exit = queue_.add();
+    // Killed, it gave up nothing before. (Its last thread does, if it has several.)
+    if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);
+    descriptors(p).reset();
+    feign_activity& a = exit.a;
+    a.op = trace_.arguments.known("exit").call->op;
+    a.stream = p.stream;
+    a.start_ns = time - std::min(time, trace_.base);
+    a.place = FEIGN_PLACE(number_, lines_->number());
+    a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
   }
-  return FEIGN_OK;
-}
-
-// `p` ended, or its process (`how`), and nobody called for it.
-feign_status Source::is_over(Process& p, uint64_t time, Effect how) {
-  if (const feign_status status = never_ends(p); status < 0) return status;
-  has_ended(p, time);
-  Held& exit = queue_.add();
-  // Killed, it gave up nothing before. (Its last thread does, if it has several.)
-  if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);
-  descriptors(p).reset();
-  feign_activity& a = exit.a;
-  a.op = trace_.arguments.known(how == Effect::kExit ? "exit" : "exit_group").call->op;
-  a.stream = p.stream;
-  a.start_ns = time - std::min(time, trace_.base);
-  a.place = FEIGN_PLACE(number_, lines_->number());
-  a.marks = FEIGN_NO_RESULT | FEIGN_INJECTED;
   return FEIGN_OK;
 }
 

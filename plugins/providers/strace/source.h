@@ -68,9 +68,6 @@ struct Held {
   uint64_t ended() const { return until != 0 ? until : a.start_ns + a.duration_ns; }
 };
 
-// Who is over when the call ends, 0 if it tells of nobody.
-int64_t waited_for(const Held& h);
-
 // What is held, in the order of places, which are used again.
 class Queue {
  public:
@@ -239,8 +236,6 @@ class Source {
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                     Held* place);
   feign_status message(int64_t pid, uint64_t time, std::string_view text);
-  feign_status is_over(Process& p, uint64_t time, Effect how);
-  feign_status is_told_of(const Held& wait, uint64_t time);
   std::optional<feign_status> cut_off(int64_t pid, uint64_t time, std::string_view rest);
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
   feign_status resumed(int64_t pid, std::string_view text);
