@@ -1022,6 +1022,12 @@ def test_output_to_what_is_no_regular_file():
         # Whether a report can be written is told before the replay, and a reader does not take that for the report.
         trace = put(tmp, "t.strace", GOOD)
         os.mkdir(root := os.path.join(tmp, "root"))
+        # By a link or not, one file is one output; links that lead to each other lead to none.
+        os.symlink("new.txt", later := os.path.join(tmp, "later.txt"))
+        refuses("replay", trace, "--root", root, "-o", later, "--activities", os.path.join(tmp, "new.txt"), text="want another file")
+        os.symlink("round.txt", around := os.path.join(tmp, "round.txt"))
+        refuses("replay", trace, "--root", root, "-o", around, text="Too many levels of symbolic links")
+        assert os.path.islink(later) and os.path.islink(around)
         for option in "--output", "--waits":
             with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
                 r = feign("replay", trace, "--root", root, option, fifo, timeout=60)

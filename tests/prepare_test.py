@@ -118,9 +118,14 @@ def test_a_list_of_what_was_prepared_that_could_not_be_written_is_written_next_t
         with open(source, "w", encoding="utf-8") as f:
             f.write(NO_SPACE)
         subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", full, source, "-ldl"], check=True)
-        root = Root(tmp, ['openat(AT_FDCWD, "/d/f", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50'])
+        lines = ['openat(AT_FDCWD, "/d/f", O_RDONLY) = 3', 'read(3, "x"..., 100) = 50']
+        root = Root(tmp, lines)
         r = feign("replay", root.trace, "--root", root.root, env={"LD_PRELOAD": full})
         assert r.status == 1 and "No space left on device" in r.err, (r.status, r.err)
+        # Whatever comes next, nothing is there that no list has.
+        write_trace(root.trace, ['mkdir("/c", 0777) = 0'])
+        assert root()["mismatched"] == 0 and sorted(os.listdir(root.root)) == [".feign", "c"], os.listdir(root.root)
+        write_trace(root.trace, lines)
         assert root()["mismatched"] == 0 and root.read("/.feign").endswith(b"d /d\0f /d/f\0"), root.read("/.feign")
 
 

@@ -222,7 +222,7 @@ def test_who_was_stopped_before_any_call_is_not_missing():
     """A wait that tells of stops is a sign of a process that is not in the trace only where no children are; a tracer's never."""
     stopped = [f"1 {at} fork() = 3" if i == 0 else f"1 {at} wait4(3, [{{WIFSTOPPED(s) && WSTOPSIG(s) == SIGSTOP}}], %s, NULL) = 3" if i == 1 else f'3 {at} mkdir("/b", 0700) = 0' for i, at in enumerate((5, 6, 7))]
     child = ["1 1 fork() = 2", '2 2 mkdir("/a", 0700) = 0', "2 3 exit_group(0) = ?", "1 4 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 2"]
-    for lines, flags, missing in (child + stopped, "WUNTRACED", 0), (child + stopped, "WUNTRACED|WCONTINUED", 0), (child + stopped, "0", 1), (stopped[:2], "WUNTRACED", 1), (stopped, "__WALL", 0):
+    for lines, flags, missing in (child + stopped, "WUNTRACED", 0), (child + stopped, "WSTOPPED", 0), (child + stopped, "WUNTRACED|WCONTINUED", 0), (child + stopped, "0", 1), (stopped[:2], "WUNTRACED", 1), (stopped, "__WALL", 0):
         report, _ = replayed([line % flags if "%s" in line else line for line in lines])
         assert report["mismatched"] == 0 and str(report["notes"]).count("waited for") == missing, (flags, report["notes"])
     # A shell with job control waits so, too, for a program of whose calls there are none but those before it began.

@@ -16,9 +16,12 @@ namespace fs = std::filesystem;
 std::string place_of(const std::string& name) {
   struct stat st {};
   if (name.empty() || name == "-") return "";
-  if (::stat(name.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) return "";
+  const bool there = ::stat(name.c_str(), &st) == 0;
+  if (there && !S_ISREG(st.st_mode)) return "";
+  std::string leads_to = name;
+  if (!there) (void)follow_links(leads_to);
   std::error_code e;
-  const fs::path whole = fs::absolute(name, e);
+  const fs::path whole = fs::absolute(leads_to, e);
   const fs::path path = e ? whole : fs::weakly_canonical(whole, e);
   return e ? name : path.string();
 }

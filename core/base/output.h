@@ -46,6 +46,20 @@ inline int open_part(const std::string& name, std::string& part) {
   }
 }
 
+// The name that links lead to, though nothing need be there yet; false, with errno, where they lead
+// to each other.
+inline bool follow_links(std::string& name) {
+  constexpr int kMostLinks = 40;
+  std::string to(PATH_MAX, '\0');
+  for (int links = 0; links < kMostLinks; ++links) {
+    const ssize_t length = ::readlink(name.c_str(), to.data(), to.size());
+    if (length <= 0) return true;
+    name.erase(to[0] == '/' ? 0 : name.rfind('/') + 1);
+    name.append(to, 0, static_cast<size_t>(length));
+  }
+  return errno = ELOOP, false;
+}
+
 // Written beside its name (open_part) and put in its place by finish(). What is no regular file (a
 // device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
 class OutputFile {
@@ -62,15 +76,7 @@ class OutputFile {
       name_ = real;
       ::free(real);
     }
-    // What a link leads to need not be there yet.
-    constexpr int kMostLinks = 40;
-    std::string to(PATH_MAX, '\0');
-    for (int links = 0; !there && links < kMostLinks; ++links) {
-      const ssize_t length = ::readlink(name_.c_str(), to.data(), to.size());
-      if (length <= 0) break;
-      name_.erase(to[0] == '/' ? 0 : name_.rfind('/') + 1);
-      name_.append(to, 0, static_cast<size_t>(length));
-    }
+    if (!there && !follow_links(name_)) return false;
     if (there && S_ISDIR(st.st_mode)) return errno = EISDIR, false;
     const bool direct = there && !S_ISREG(st.st_mode);
     fd_ = direct ? ::open(name_.c_str(), O_WRONLY | O_CLOEXEC) : open_part(name_, part_);

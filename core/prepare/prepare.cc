@@ -388,14 +388,19 @@ Result<void> Maker::succeed(const std::vector<Needed>& needed) {
     text += '\0';
   }
   const int mark = done.held.get();
-  if (ftruncate(mark, kListAt) != 0) return failed("write", kRootMark, errno);
-  for (size_t at = 0; at < text.size();) {
-    const ssize_t n =
-        pwrite(mark, text.data() + at, text.size() - at, static_cast<off_t>(kListAt + at));
-    if (n <= 0) return failed("write", kRootMark, n < 0 ? errno : EIO);
-    at += static_cast<size_t>(n);
-  }
-  return {};
+  const auto put = [mark](const std::string& entries) {
+    for (size_t at = 0; at < entries.size();) {
+      const ssize_t n =
+          pwrite(mark, entries.data() + at, entries.size() - at, static_cast<off_t>(kListAt + at));
+      if (n <= 0) return n < 0 ? errno : EIO;
+      at += static_cast<size_t>(n);
+    }
+    return ftruncate(mark, static_cast<off_t>(kListAt + entries.size())) != 0 ? errno : 0;
+  };
+  const int e = put(text);
+  if (e == 0) return {};
+  (void)put(*list);  // for which there was room
+  return failed("write", kRootMark, e);
 }
 
 // Takes the attributes away that a replay set.
@@ -812,8 +817,11 @@ Result<Prepared> prepare(int root_fd, const std::string& root, const std::vector
   if (again) maker.trust();
   if (auto set = maker.set_state(no_state()); !set) return std::move(set.error());
   if (!again)
-    if (auto done = maker.succeed(needed); !done && maker.done.full.empty())
-      return std::move(done.error());
+    if (auto done = maker.succeed(needed); !done) {
+      // Nothing is made that would be in no list.
+      if (maker.done.full.empty()) return std::move(done.error());
+      return std::move(maker.done);
+    }
   // Links first: what lies behind one is then made behind it. Then the rest, parents before
   // children.
   using Step = Result<void> (Maker::*)(const Needed&);

@@ -139,6 +139,7 @@ void only_orders(Stream& s, uint32_t op, bool meets, bool later) {
   }
   if (begun != MPI_REQUEST_NULL) FEIGN_MUST(MPI_Wait(&begun, MPI_STATUS_IGNORE));
   if (r.options.io == kIoOrder && meets && g != nullptr && g->meeting && r.options.comm != kNone) {
+    if (later && split) return s.refuse(*g);  // no request tells its end
     if (later)
       meet_later(s, *g);
     else
