@@ -155,6 +155,34 @@ def test_a_system_call_without_room_for_a_jump_is_said():
             assert said or not r.err, r.err
 
 
+FAR = r"""
+volatile char large[1800000000];
+extern long kept;
+__asm__(".section .bss.behind, \"aw\", @nobits\nkept: .skip 8\n.text\n");
+static long process(void) {
+  long number;
+  __asm__ volatile("mov $39, %%eax\n syscall\n mov %%rax, kept(%%rip)" : "=a"(number) : : "rcx", "r11", "memory");
+  return number;
+}
+int main(void) {
+  large[5] = 1;
+  return process() != kept;
+}
+"""
+
+
+def test_what_cannot_be_reached_from_where_a_jump_leads_stays():
+    """An access behind the system call to data that lies further away than its 32 bits say from there."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "far")
+        compile_text(FAR, program, "-fPIE", "-pie", "-Wl,--build-id")
+        if subprocess.run([program], check=False).returncode:
+            raise Skip("no room for 1.8 GB of nothing")
+        r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", program, cwd=tmp)
+        assert r.status == 0 and "1 of 1 system calls that a program makes by itself" in r.err, (r.status, r.err)
+
+
 WITHOUT_UNWINDING = r"""
 #include <fcntl.h>
 long writes(long fd, const void *b, long n);

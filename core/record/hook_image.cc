@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <set>
 #include <span>
@@ -186,9 +187,15 @@ class Image {
   }
   uint64_t stub_address() const { return text_address_ - distance_ + stubs_.size(); }
   void put(std::initializer_list<uint8_t> bytes) { stubs_.insert(stubs_.end(), bytes); }
-  // A 32-bit distance from the end of it to `target`.
+  // As jumps and accesses have it; of what is too far from where it is moved to it is noted.
+  int32_t distance(uint64_t from, uint64_t to) {
+    const auto d = static_cast<int64_t>(to - from);
+    reaches_ = reaches_ && d >= INT32_MIN && d <= INT32_MAX;
+    return static_cast<int32_t>(d);
+  }
+  // From the end of it to `target`.
   void put_distance(uint64_t target) {
-    const auto d = static_cast<int32_t>(static_cast<int64_t>(target - (stub_address() + 4)));
+    const int32_t d = distance(stub_address() + 4, target);
     const auto* bytes = reinterpret_cast<const uint8_t*>(&d);
     stubs_.insert(stubs_.end(), bytes, bytes + 4);
   }
@@ -217,6 +224,7 @@ class Image {
   std::vector<uint8_t> stubs_;
   std::vector<std::pair<uint64_t, uint32_t> > slots_;  // where stubs refer to the hook's address
   uint64_t taken_ = 0;                                 // what is below is part of a jump already
+  bool reaches_ = true;                                // of the stub at hand: see distance()
 };
 
 Result<void> Image::find_text() {
@@ -508,7 +516,7 @@ void Image::move(const Instruction& i) {
   } else if (i.displacement != 0) {
     const uint64_t start = stub_address();
     stubs_.insert(stubs_.end(), from, from + i.length);
-    const auto d = static_cast<int32_t>(static_cast<int64_t>(i.target - (start + i.length)));
+    const int32_t d = distance(start + i.length, i.target);
     memcpy(stubs_.data() + stubs_.size() - i.length + i.displacement, &d, 4);
   } else {
     stubs_.insert(stubs_.end(), from, from + i.length);
@@ -543,6 +551,8 @@ bool Image::hook(size_t index) {
   }
   if (bytes < kJump || all_[first].address < taken_) return false;
   const uint64_t stub = stub_address();
+  const size_t stubs = stubs_.size(), slots = slots_.size();
+  reaches_ = true;
   const uint64_t begin = all_[first].address, end = all_[last].address + all_[last].length;
   for (size_t k = first; k < index; ++k) move(all_[k]);
   put({0x4c, 0x8d, 0x1d});  // lea end(%rip), %r11: where unwinders are to believe it comes from
@@ -556,9 +566,14 @@ bool Image::hook(size_t index) {
     if (all_[k].kind != Instruction::kPadding) move(all_[k]);
   put({0xe9});
   put_distance(end);
+  const int32_t d = distance(begin + kJump, stub);
+  if (!reaches_) {
+    stubs_.resize(stubs);
+    slots_.resize(slots);
+    return false;
+  }
 
   uint8_t* to = text_ + (begin - text_address_);
-  const auto d = static_cast<int32_t>(static_cast<int64_t>(stub - (begin + kJump)));
   to[0] = 0xe9;
   memcpy(to + 1, &d, 4);
   for (uint64_t k = begin + kJump; k < end; ++k) text_[k - text_address_] = 0xcc;
