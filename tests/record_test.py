@@ -488,6 +488,34 @@ def test_a_terminal_interrupts_once():
             assert os.waitpid(child, 0)[1] == 0 and said.endswith("interrupts: 1\n"), (redirected, key, said)
 
 
+def test_a_table_of_headers_anywhere_in_a_program():
+    """Far from its beginning, as patchelf puts it; or beyond its end, in a file that is none."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, program = os.path.join(tmp, "t.feign"), os.path.join(tmp, "program")
+        compile_text('const char room[4096] __attribute__((aligned(8))) = "ROOM FOR HEADERS"; int main(void) { return 0; }', program)
+        with open(program, "rb") as f:
+            whole = bytearray(f.read())
+        at, (size, count), there = struct.unpack_from("<Q", whole, 32)[0], struct.unpack_from("<HH", whole, 54), whole.index(b"ROOM FOR HEADERS")
+        headers = whole[at:at + size * count]
+        for i in range(0, len(headers), size):
+            if struct.unpack_from("<I", headers, i)[0] == 6:   # PT_PHDR: where the table is; what is before the data is as far apart in memory
+                struct.pack_into("<QQQ", headers, i + 8, there, there, there)
+        whole[there:there + len(headers)] = headers
+        assert there > 4096
+        for where in there, 2**64 - 48:
+            struct.pack_into("<Q", whole, 32, where)
+            with open(program, "wb") as f:
+                f.write(whole)
+            if where == there:
+                if subprocess.run([program], check=False).returncode:
+                    raise Skip("no such program here")
+                r = feign("record", "-o", trace, "--", program)
+                assert r.status == 0 and not r.err, r.err
+            else:
+                refuses("record", "-o", trace, "--", program, text="statically linked")
+
+
 def test_refusals():
     needs_capture()
     with Tmp() as tmp:

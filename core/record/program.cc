@@ -38,6 +38,19 @@ Result<std::string> program_of(const std::string& name) {
 
 namespace {
 
+// Whether the program names a loader, which takes libraries. Its table of headers may lie anywhere
+// in the file (patchelf puts it at the end).
+bool has_loader(int fd, const Elf64_Ehdr& e) {
+  for (uint64_t i = 0; i < e.e_phnum; ++i) {
+    Elf64_Phdr h;
+    if (pread(fd, &h, sizeof h, static_cast<off_t>(e.e_phoff + i * sizeof h)) !=
+        static_cast<ssize_t>(sizeof h))
+      return false;
+    if (h.p_type == PT_INTERP) return true;
+  }
+  return false;
+}
+
 std::string hindrance(const std::string& program, int depth = 0) {
   const std::string advice = "; --tracer strace records it all the same";
   struct stat st {};
@@ -51,6 +64,11 @@ std::string hindrance(const std::string& program, int depth = 0) {
   const int fd = open(program.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
   const ssize_t size = pread(fd, head.data(), head.size() - 1, 0);
+  Elf64_Ehdr e;
+  memcpy(&e, head.data(), sizeof e);
+  const bool elf =
+      size >= static_cast<ssize_t>(sizeof e) && memcmp(e.e_ident, ELFMAG, SELFMAG) == 0;
+  const bool loaded = elf && has_loader(fd, e);
   close(fd);
   if (size > 2 && head[0] == '#' && head[1] == '!' && depth < 4) {
     std::string line(head.data() + 2);
@@ -60,19 +78,10 @@ std::string hindrance(const std::string& program, int depth = 0) {
     line = line.substr(begin);
     return hindrance(line.substr(0, line.find_first_of(" \t")), depth + 1);
   }
-  Elf64_Ehdr e;
-  if (size < static_cast<ssize_t>(sizeof e)) return {};
-  memcpy(&e, head.data(), sizeof e);
-  if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (!elf) return {};
   if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != EM_X86_64)
     return program + " is no program for x86-64" + advice;
-  for (uint64_t i = 0;
-       i < e.e_phnum && e.e_phoff + (i + 1) * sizeof(Elf64_Phdr) <= static_cast<uint64_t>(size);
-       ++i) {
-    Elf64_Phdr h;
-    memcpy(&h, head.data() + e.e_phoff + i * sizeof h, sizeof h);
-    if (h.p_type == PT_INTERP) return {};
-  }
+  if (loaded) return {};
   // The loader as a command (ld.so PROGRAM) puts it in by itself.
   if (program.substr(program.rfind('/') + 1).starts_with("ld-linux-")) return {};
   return program + " is statically linked: no library can be put into it" + advice;
