@@ -615,6 +615,13 @@ def test_selection():
         assert "max-size" in r.err, r.err
 
 
+def test_a_size_that_is_no_limit():
+    needs_capture()
+    with Tmp() as tmp:
+        r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--max-size", str(2**64 - 1), "--", "sh", "-c", "echo a > a", cwd=tmp)
+        assert r.status == 0 and not r.err, r.err
+
+
 def asleep(pid):
     """Waits until all threads of a process sleep, and have no signal before them."""
     while True:

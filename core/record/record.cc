@@ -414,7 +414,7 @@ Result<void> RecordsFile::make(const std::string& raw, const RecordOptions& o, c
     return errno_error("chmod " + records, errno);
   c.owner = o.all_users ? 0 : geteuid() + 1;
   c.paused = c.pauses = o.paused;
-  c.max_bytes = o.max_bytes;
+  c.max_bytes = std::min(o.max_bytes, size);
   c.size = size;
   auto hooks = copy_hooks(raw + "/hooks");
   if (!hooks) return std::move(hooks.error());
