@@ -33,6 +33,19 @@ def test_calls():
     plain("calls", least=40)
 
 
+def test_a_command_that_began_is_recorded_without_a_thread_beside_it():
+    """Its stack is larger than all memory."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace, stack = os.path.join(tmp, "t.feign"), 200 << 30
+        if resource.getrlimit(resource.RLIMIT_STACK)[1] not in (-1, resource.RLIM_INFINITY):
+            raise Skip("no stack may be that large here")
+        done = subprocess.run([FEIGN, "record", "-o", trace, "--", "sh", "-c", "echo a > a; ls > b"], cwd=tmp, stderr=subprocess.PIPE, text=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (stack, resource.RLIM_INFINITY)))
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        assert "write" in feign("info", trace, "--json").json()["ops"]
+
+
 def test_closes_all():
     plain("closes_all", least=10)
 

@@ -25,6 +25,7 @@
 #include <ctime>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "base/clock.h"
@@ -259,8 +260,13 @@ class RecordsFile {
   Result<void> make(const std::string& raw, const RecordOptions& o, const Third& third,
                     uint32_t layers);
   feign_control& page() { return *map_; }
+  // Without a thread (a limit of them, or of memory) programs make the pages themselves.
   void start() {
-    ahead_ = std::thread([this] { make_pages(); });
+    try {
+      ahead_ = std::thread([this] { make_pages(); });
+    } catch (const std::system_error& e) {
+      log(FEIGN_LOG_DEBUG, std::string("record: no thread that makes pages: ") + e.what());
+    }
   }
   void stop() {
     if (!ahead_.joinable()) return;
