@@ -17,9 +17,9 @@ static const char* library_path; /* of the former, with its directory */
 
 /* LD_PRELOAD without what is of this recording: from another root directory it is not to be had,
  * and the loader would say so to the program's user. */
-static char* put_others(char* to, const char* end, const char* given) {
+static char* put_others(char* to, const char* given) {
   const char* const begin = to;
-  while (*given != '\0' && to < end) {
+  while (*given != '\0') {
     const char* next = given;
     while (*next != '\0' && *next != ':' && *next != ' ') ++next;
     if (*next != '\0') ++next;
@@ -27,7 +27,7 @@ static char* put_others(char* to, const char* end, const char* given) {
     for (const char* text = given; text < next; ++text)
       ours |= same_start(text, "libfeign-capture");
     for (; given < next; ++given)
-      if (!ours && to < end) *to++ = *given;
+      if (!ours) *to++ = *given;
   }
   if (to > begin && to[-1] == ':') --to;
   return to;
@@ -49,15 +49,17 @@ static char** room_for(struct thread* t, size_t size) {
  * out. */
 static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
                                                 int library, int reachable) {
-  enum { kPreload = 8192, kPage = 4096 };
+  enum { kPage = 4096 };
   char* const* given = (char* const*)x->a[which];
   static char asan[] = "ASAN_OPTIONS=" FEIGN_CAPTURE_ASAN;
-  size_t count = 4, n = 0;
+  /* Texts: of LD_PRELOAD, with this recording's own; a program may have several. */
+  size_t count = 4, n = 0, texts = sizeof "LD_PRELOAD=" + sizeof feign_capture.control->preload;
   int sanitizer = 0;
-  for (; given != 0 && given[count - 4] != 0; ++count) {
-  }
+  for (; given != 0 && given[count - 4] != 0; ++count)
+    if (same_start(given[count - 4], "LD_PRELOAD="))
+      for (const char* text = given[count - 4]; *text != '\0'; ++text) ++texts;
   struct thread* const t = &feign_thread;
-  const size_t size = (count * sizeof(char*) + kPreload + kPage - 1) & ~(size_t)(kPage - 1);
+  const size_t size = (count * sizeof(char*) + texts + kPage - 1) & ~(size_t)(kPage - 1);
   char** const room = room_for(t, size);
   if (room == 0)
     return system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5]);
@@ -69,13 +71,12 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
     *p++ = *text++;
   for (; given != 0 && *given != 0; ++given) {
     if (same_start(*given, "LD_PRELOAD=") && !reachable) {
-      p = put_others(p, preload + kPreload - 1, *given + 11);
+      p = put_others(p, *given + 11);
       continue;
     }
     if (same_start(*given, "LD_PRELOAD=") && !library) {
       *p++ = ':';
-      for (const char* text = *given + 11; *text != '\0' && p < preload + kPreload - 1;)
-        *p++ = *text++;
+      for (const char* text = *given + 11; *text != '\0';) *p++ = *text++;
       continue;
     }
     if (same_start(*given, "ASAN_OPTIONS=")) sanitizer = 1;

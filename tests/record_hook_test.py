@@ -629,6 +629,41 @@ static __attribute__((constructor)) void says(void) { if (write(1, "here\\n", 5)
             assert r.status == 0 and "not in the trace" not in r.err and "/etc/passwd" in feign("info", trace).out, (with_it, r.err)
 
 
+MANY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  const char* const there = getenv("LD_PRELOAD");
+  const size_t length = there != NULL ? strlen(there) : 0;
+  if (count == 1) return length < 9000 || strcmp(there + length - 3, "end") != 0;
+  char* const large = malloc(9100);
+  sprintf(large, "LD_PRELOAD=%9000s", "end");
+  for (char* at = large + 11; *at == ' '; ++at) *at = ':';
+  char** const environment = calloc(20002, sizeof(char*));
+  for (int i = 0; i < 20000; ++i) environment[i] = "LD_PRELOAD=";
+  environment[20000] = large;
+  char *alone[] = {words[0], NULL}, *one[] = {large, NULL};
+  /* It fails: what else is in memory is as it was. */
+  execve("/", alone, environment);
+  execve(words[0], alone, one);
+  return 1;
+}
+"""
+
+
+def test_a_preload_of_any_length_goes_on():
+    """And several of them, which fill no memory but their own."""
+    needs_capture()
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "many")
+        compile_text(MANY, program)
+        assert subprocess.run([program, "more"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+        r = feign("record", "-o", os.path.join(tmp, "t.feign"), "--", program, "more")
+        assert r.status == 0, (r.status, r.err[-300:])
+
+
 def test_what_libraries_do_before_main():
     needs_capture()
     with Tmp() as tmp:
