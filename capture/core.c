@@ -46,7 +46,10 @@ void feign_process_begin(uint32_t forked) {
   const int32_t before = g->pid; /* of a fork's child: the process whose memory this is */
   if (g->sealed && g->own_id != 0) {
     const uint64_t now = ticks(), passed = now - g->began, rate = g->control->rate;
-    if (rate != 0) g->began_ns += ((passed / rate) << 20) + ((passed % rate) << 20) / rate;
+    if (rate == 0 || g->began_ns == 0)
+      g->began_ns = 0;
+    else
+      g->began_ns += ((passed / rate) << 20) + ((passed % rate) << 20) / rate;
     g->began = now;
     g->parent = g->pid;
     g->pid = feign_own_number(); /* a fork's child has one thread */

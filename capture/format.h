@@ -113,10 +113,11 @@ struct feign_chunk_head {
   uint32_t number;     /* within the lane */
   uint64_t tick;       /* the first pause counts from here */
   /* Of the process: */
-  uint64_t began, began_ns; /* the same moment by both clocks: when it, or its exec, began */
-  int32_t own_pid, parent;  /* own_pid: pid, unless this is a vfork's child in it */
-  uint32_t rank;            /* and 1; 0: none */
-  uint32_t forked;          /* 1: the program before it in this process was recorded, too */
+  uint64_t began;          /* when it, or its exec, began … */
+  uint64_t began_ns;       /* … by the other clock; 0: that could not be read (seccomp) */
+  int32_t own_pid, parent; /* own_pid: pid, unless this is a vfork's child in it */
+  uint32_t rank;           /* and 1; 0: none */
+  uint32_t forked;         /* 1: the program before it in this process was recorded, too */
 };
 
 struct feign_record_head {

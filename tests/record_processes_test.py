@@ -316,6 +316,44 @@ def test_killed_recording_is_readable():
             assert '/b"' in f.read()
 
 
+SEALED = r"""
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog filter = {1, all};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 77;
+  const int fd = open("f", O_WRONLY | O_CREAT, 0666);
+  usleep(300000);
+  if (fork() == 0) return write(fd, "abc", 3) != 3;
+  wait(0);
+  kill(getppid(), SIGKILL);
+  close(open("over", O_WRONLY | O_CREAT, 0666));
+  return 0;
+}
+"""
+
+
+def test_a_recording_that_was_cut_off_knows_its_clock():
+    """Under a filter of system calls a fork's child cannot read the one that tells how fast the processor's counter is."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "sealed"), os.path.join(tmp, "t.feign")
+        compile_text(SEALED, program)
+        if subprocess.run([FEIGN, "record", "-o", trace, "--", program], cwd=tmp, check=False).returncode == 77:
+            raise Skip("no seccomp here")
+        while not os.path.exists(os.path.join(tmp, "over")):
+            time.sleep(0.01)
+        streams = feign("info", trace + ".raw", "--json").json()["streams"]
+        assert max(s["last_seconds"] for s in streams) > 0.29, streams
+
+
 def test_a_handler_comes_in_after_any_instruction():
     """Of a call, and of a process's first one. It records; or it forks, and the child records, and returns into what its parent was recording."""
     needs_capture()

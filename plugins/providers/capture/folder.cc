@@ -83,7 +83,7 @@ feign_status Provider::read_records(const std::string& path, size_t number) {
         if (chunk.forked == 0 && chunk.lane == 1) starts_.emplace(key.first, chunk.began);
       }
       lane->add(data + at, chunk);
-      if (chunk.began > host.best_tick) {
+      if (chunk.began_ns != 0 && chunk.began > host.best_tick) {
         host.best_tick = chunk.began;
         host.best_ns = chunk.began_ns;
       }
