@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -600,23 +601,35 @@ static int same_host(const char* a, const char* b) {
 static __attribute__((noinline)) struct feign_control* records_here(long main, const char* records,
                                                                     const char* host) {
   char path[sizeof feign_capture.folder + 96], making[sizeof path + 24];
-  char* to = append(append(path, records), ".");
+  char* const name = append(append(path, records), ".");
+  char* to = name;
   for (size_t i = 0; i < 63 && host[i] != '\0'; ++i) *to++ = host[i] == '/' ? '_' : host[i];
   *to = '\0';
   long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
   if (fd == -ENOENT) {
-    char* digit = append(append(making, path), ".");
+    char* digit = append(append(append(making, feign_capture.folder), "/making."), name);
+    *digit++ = '.';
     for (long n = system_call(SYS_getpid, 0, 0, 0, 0, 0, 0); n != 0; n /= 10)
       *digit++ = (char)('0' + n % 10);
     *digit = '\0';
     struct feign_control c;
+    if (system_call(SYS_pread64, main, (long)&c, sizeof c, 0, 0, 0) != (long)sizeof c) return 0;
+    struct {
+      uint64_t soft, hard;
+    } most = {0, 0};
+    system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&most, 0, 0);
+    if (most.soft < c.size) c.size = most.soft & ~(uint64_t)0xFFFF; /* beyond it a signal comes */
+    if (c.size == 0) return 0;
     fd = system_call(SYS_openat, AT_FDCWD, (long)making, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                      0666, 0, 0);
-    if (fd < 0 || system_call(SYS_pread64, main, (long)&c, sizeof c, 0, 0, 0) != (long)sizeof c)
-      return 0;
+    if (fd < 0) return 0;
     copy_text(c.host, host, sizeof c.host - 1);
     c.first = c.bytes = FEIGN_CAPTURE_UNIT;
-    c.ready = c.dropped = c.processes = c.unhooked = c.unwatched = 0;
+    /* What was counted, and who makes pages, is the other one's. */
+    c.ready = c.wake_at = 0;
+    c.dropped = c.overlooked = c.unended = 0;
+    c.processes = c.unhooked = c.unwatched = c.strangers = c.silent = 0;
+    c.pauses = c.paused;
     c.ended = 0;
     for (int i = 0; i < (int)FEIGN_CAPTURE_EXECS; ++i) c.execs[i] = 0;
     struct {

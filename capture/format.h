@@ -7,7 +7,8 @@
  *             behind it what is in hooks (one file to open as a program starts), and chunks that
  *             they fill: feign_chunk_head, and records
  *   hooks     libraries' texts with their system calls made jumps (capture/hook_format.h)
- *   records.HOST   the same of another host, made by the first process there: control page, chunks
+ *   records.HOST   the same of another host, made by the first process there (as
+ *             making.HOST.…, until it is whole): control page, chunks
  *   layers    descriptions of third parties' layers, if there are any (core/trace/own_layer.h)
  *
  * A chunk is of one lane, and a lane belongs to one

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from harness import BUILD, FEIGN, Skip, Tmp, feign, main, sanitized
+from recording import compile_text, needs_capture
 
 PROGRAM = """#include <mpi.h>
 #include <unistd.h>
@@ -94,6 +95,33 @@ def test_hosts():
         after, _ = firsts(trace + ".raw")
         assert before.keys() == after.keys()
         assert all(abs(after[k] - before[k]) < 1e-6 for k in before), [(k, before[k], after[k]) for k in before if abs(after[k] - before[k]) >= 1e-6][:3]
+
+
+SILENT = """#include <stdlib.h>
+#include <sys/prctl.h>
+int main(void) {
+  prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+  _Exit(0);
+}
+"""
+
+
+def test_what_was_counted_on_one_host_is_not_told_of_another():
+    """Nor does a process end that may not make its host's file, or leave something that nobody can read."""
+    needs_capture()
+    if subprocess.run(["unshare", "--uts", "hostname", "other"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no host names of one's own without root")
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        compile_text(SILENT, os.path.join(tmp, "silent"))
+        on_other = 'unshare --uts sh -c "hostname other; {} true" || exit 1'
+        script = "./silent; " + on_other.format("(ulimit -f 0; exec true) &&") + "; " + on_other.format("(ulimit -f 2000; exec true) &&")
+        r = feign("record", "--keep-raw", "-o", trace, "--", "sh", "-c", script, cwd=tmp)
+        assert r.status == 0 and r.err.count("is not recorded to its end") == 1, (r.status, r.err)
+        assert sorted(os.listdir(trace + ".raw")) == ["hooks", "records", "records.other"], os.listdir(trace + ".raw")
+        with open(trace + ".raw/making.third.1", "wb"):
+            pass
+        assert feign("info", trace + ".raw").status == 0
 
 
 # Each is process 1 of its host.

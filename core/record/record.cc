@@ -642,7 +642,7 @@ void remove_raw(const std::string& raw, bool for_use_again) {
   if (DIR* d = opendir(raw.c_str()); d != nullptr) {
     while (const dirent* e = readdir(d)) {
       const std::string name = e->d_name;
-      if (name.rfind("records.", 0) == 0) remove(name);
+      if (name.starts_with("records.") || name.starts_with("making.")) remove(name);
     }
     closedir(d);
   } else {
