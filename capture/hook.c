@@ -142,7 +142,8 @@ static __attribute__((noinline)) void idle(struct thread* t, uint64_t pause, uin
   const uint64_t cpu = clock.s * 1000000000u + clock.ns, before = t->cpu;
   t->cpu = cpu;
   if (before == 0 || cpu < before) return; /* the first, or of another process now */
-  const uint64_t used = (cpu - before) * feign_capture.control->rate >> 20;
+  const uint64_t ns = cpu - before, rate = feign_capture.control->rate, low = (1 << 20) - 1;
+  const uint64_t used = (ns >> 20) * rate + ((ns & low) * rate >> 20); /* of hours, too */
   if (used >= pause) return;
   struct feign_record r;
   if (record_begin(&r, t, FEIGN_RECORD_CALL, 0,
