@@ -433,8 +433,8 @@ static inline int sampled_out(struct thread* t) {
 #include "filter.c"
 #include "uring.c"
 
-static struct outcome with_path_in_room(const struct registers* x, const struct thread* t,
-                                        int path);
+static struct outcome with_path_in_room(const struct registers* x, const struct thread* t, int path,
+                                        const struct watched_number* watched);
 
 /* readlink(name, name, size): the path is gone once it was read. Whether it was put elsewhere. */
 static __attribute__((noinline)) int is_over_path(struct thread* t, const long* a, int path) {
@@ -516,7 +516,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
       before[0] = at_of(a[d->at[0] - 1]);
       before[1] = d->at[1] != 0 ? at_of(a[d->at[1] - 1]) : 0;
     } else if (is_over_path(t, a, path)) {
-      return with_path_in_room(x, t, path);
+      return with_path_in_room(x, t, path, watched);
     }
   }
   if (d->flags & kAlone) {
@@ -578,6 +578,14 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   return out;
 }
 
+static __attribute__((noinline)) struct outcome with_path_in_room(
+    const struct registers* x, const struct thread* t, int path,
+    const struct watched_number* watched) {
+  struct registers other = *x;
+  other.a[path] = (long)t->room;
+  return hooked(&other, watched);
+}
+
 #include "watch.c"
 
 /* After a system call the processor has forgotten where functions return to, and guesses wrong:
@@ -602,14 +610,6 @@ __attribute__((used, visibility("hidden"))) LEAVES_BY_JUMP struct outcome feign_
        x->number == SYS_unshare || x->number == SYS_landlock_restrict_self))
     feign_capture.moved = 1;
   return out;
-}
-
-static __attribute__((noinline)) struct outcome with_path_in_room(const struct registers* x,
-                                                                  const struct thread* t,
-                                                                  int path) {
-  struct registers other = *x;
-  other.a[path] = (long)t->room;
-  return feign_hook(&other);
 }
 
 /* From a stub: all registers are the program's but rcx, which a system call overwrites anyway, and

@@ -12,6 +12,7 @@ import time
 
 import silent
 from harness import FEIGN, Skip, Tmp, feign, main, refuses
+from recording import compile_text
 
 
 def discover(out, *command, options=()):
@@ -511,6 +512,34 @@ def test_calls_inside_libc_are_seen_too():
         with open(glob.glob(os.path.join(tmp, "o", "trace.tracetext*"))[0], encoding="utf-8") as f:
             calls = re.findall(r"^(\w+)\(.*= (\d+)", f.read(), re.M)
         assert report["nodes"][0]["calls"] == len(calls) and ("write", "11") in calls, calls
+
+
+OVER_ITSELF = r"""
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  char name[4096];
+  const int fd = open(argv[1], O_WRONLY);
+  for (int i = 0; i < 3; ++i) {
+    strcpy(name, argv[2]);
+    if (readlink(name, name, sizeof name) != 6 || write(fd, "abc", 3) != 3) return 1;
+  }
+  return argc != 3;
+}
+"""
+
+
+def test_a_link_that_is_read_to_where_its_name_is_counts():
+    with Tmp() as tmp:
+        out, program = os.path.join(tmp, "d"), os.path.join(tmp, "program")
+        os.mkdir(out)
+        os.symlink("target", out + "/link")
+        compile_text(OVER_ITSELF, program)
+        with open(out + "/f", "w", encoding="ascii"):
+            pass
+        report = discover(os.path.join(tmp, "o"), program, out + "/f", out + "/link", options=["--only", out])
+        assert [n["calls"] for n in report["nodes"]] == [7], report["nodes"]
 
 
 def test_calls_can_be_left_out_by_directory():
