@@ -489,6 +489,25 @@ def test_bad_commands():
         assert os.listdir(out) == ["mine"]
 
 
+STRANGER = """#!/usr/bin/env python3
+import re, socket, sys
+addresses, port = re.search(r"discover-post (\\S+) (\\d+) ", sys.argv[-1]).groups()
+for hello in b"no words", b"[]", b"{}", b'{"secret": 1}', b'{"secret": "wrong", "host": 1}':
+    with socket.create_connection((addresses.split(",")[-1], int(port))) as s:
+        s.sendall(hello + b"\\n")
+        s.recv(1)
+"""
+
+
+def test_a_stranger_who_comes_to_its_port_ends_nothing():
+    with Tmp() as tmp:
+        reach = os.path.join(tmp, "reach")
+        with open(reach, "w", encoding="ascii") as f:
+            f.write(STRANGER)
+        os.chmod(reach, 0o755)
+        refuses("discover", "-o", os.path.join(tmp, "o"), "--hosts", "far", "--reach", reach, "--", "true", text="host far: .* ended before a post was there")
+
+
 STREAMS = r"""
 #include <stdio.h>
 int main(int argc, char **argv) {

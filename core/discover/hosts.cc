@@ -238,7 +238,9 @@ Result<void> Hosts::open(const std::vector<std::string>& names, const std::strin
     at_once(fd);
     std::string buffer;
     json hello;
-    const bool good = receive_line(fd, buffer, hello) && hello.value("secret", "") == secret;
+    // Anybody may come here, and say anything.
+    const bool good =
+        receive_line(fd, buffer, hello) && hello.contains("secret") && hello["secret"] == secret;
     const auto who = std::find_if(far_.begin(), far_.end(), [&](const Far& f) {
       return good && f.name == hello.value("host", "") && f.socket < 0;
     });
