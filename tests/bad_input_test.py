@@ -14,12 +14,14 @@ import re
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import tempfile
 import termios
 import time
 
 from harness import BUILD, FEIGN, TOP, Skip, Tmp, feign, main, refuses, sanitized
+from recording import needs_capture
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 GOOD = ('1000.000001 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3 <0.000010>\n'
@@ -201,6 +203,33 @@ def test_a_recording_that_ended_before_its_command_began():
             os.mkdir(os.path.join(tmp, name))
             put(os.path.join(tmp, name), "img", b"")
             refuses("info", os.path.join(tmp, name), text=name + ": is a directory, want a file")
+
+
+def test_a_raw_folder_that_is_damaged_is_read_as_far_as_it_goes():
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        records = trace + ".raw/records"
+        assert feign("record", "--keep-raw", "-o", trace, "--", "sh", "-c", "cat /nowhere; echo a > a", cwd=tmp).status == 0
+        with open(records, "rb") as f:
+            used = struct.unpack_from("<Q", f.read(80), 72)[0]
+            f.seek(0)
+            good = f.read(used)
+        chunks = [at for at in range(4096, len(good) - 64, 8) if good[at:at + 4] == b"CHNK"]
+        rng = random.Random(11)
+        for turn in range(60):
+            broken = bytearray(good)
+            if turn == 0:
+                struct.pack_into("<I", broken, chunks[-1] + 56, 1 << 31)   # a rank
+            elif turn == 1:   # moments by both clocks: of the longest tick
+                struct.pack_into("<QQ", broken, 32, struct.unpack_from("<Q", broken, 16)[0] + 1, 2**64 - 1)
+            for _ in range(4 if turn > 1 else 0):
+                damage = rng.choice([bytes(8), b"\x7f" * 8, b"\xff" * 8, b"\xf8" + bytes(7) + b"\x80"])   # the last: an error, as a field
+                at = rng.choice(chunks) + rng.randrange(4, 600)
+                broken[at:at + len(damage)] = damage
+            put(trace + ".raw", "records", bytes(broken))
+            r = feign("info", trace + ".raw")
+            assert r.status in (0, 2), r.err
 
 
 def test_binary_file_as_trace():

@@ -76,7 +76,7 @@ feign_status Provider::read_records(const std::string& path, size_t number) {
       process.pid = key.first;
       process.parent = pid_on(number, chunk.parent);
       process.forked = chunk.forked != 0;
-      if (chunk.rank != 0) process.rank = static_cast<int32_t>(chunk.rank) - 1;
+      if (chunk.rank != 0) process.rank = static_cast<int32_t>(chunk.rank - 1);
       auto& lane = lanes_[{key, chunk.lane}];
       if (!lane) {
         lane = std::make_unique<Lane>(*this, process);

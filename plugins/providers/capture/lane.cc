@@ -92,7 +92,7 @@ void set_field(Item& item, unsigned field, uint64_t value) {
       a.result = static_cast<int64_t>(value);
       break;
     case FEIGN_FIELD_ERROR:
-      a.result = -static_cast<int64_t>(value);
+      a.result = static_cast<int64_t>(0 - value);
       break;
     default:
       break;

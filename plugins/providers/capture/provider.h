@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdint>
 #include <cstring>
@@ -175,7 +176,8 @@ class Provider {
   }
   feign_status read_third(const std::string& path);
   uint64_t ns(uint64_t ticks) const {
-    return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick_);
+    constexpr double kMost = 9e18;  // whatever a damaged file says
+    return static_cast<uint64_t>(std::min(static_cast<double>(ticks) * ns_per_tick_, kMost));
   }
   Process* started(const Process& before, Pid pid, uint64_t moment);
   static bool goes_apart(Effect effect, const feign_activity& a);
