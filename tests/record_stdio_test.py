@@ -1144,5 +1144,45 @@ def test_streams_of_children_take_no_more_memory_than_some():
         assert child.returncode == 0 and usage.ru_maxrss < 700 << 10, (child.returncode, usage.ru_maxrss)
 
 
+MANY_WITHIN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  enum { kMany = 270000 }; /* each is a message of one byte */
+  static char bytes[kMany];
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) return 77;
+  if (fork() == 0) {
+    for (int i = 0; i < kMany; ++i)
+      if (write(ends[1], "x", 1) != 1) return 1;
+    return 0;
+  }
+  FILE* const f = fdopen(ends[0], "r");
+  setvbuf(f, NULL, _IONBF, 0);
+  if (fread(bytes, 1, kMany, f) != kMany) return 1;
+  wait(NULL);
+  return 0;
+}
+"""
+
+
+def test_a_call_that_more_are_in_than_are_held_comes_before_them():
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, text = (os.path.join(tmp, n) for n in ("program", "t.feign", "t.txt"))
+        compile_text(MANY_WITHIN, program)
+        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", program)
+        if r.status == 77:
+            raise Skip("no such sockets here")
+        assert r.status == 0, (r.status, r.err)
+        assert feign("convert", "-q", trace, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            calls = re.findall(r"\] (?:stdio:)?(fread|read)\(", f.read())
+        assert calls == ["fread"] + ["read"] * 270000, (len(calls), calls[:2])
+
+
 if __name__ == "__main__":
     main(globals())

@@ -209,6 +209,20 @@ void Lane::give_up(Item& item) {
   }
 }
 
+// Of a call that more others are in than are held, its record is looked for ahead: the next one
+// that is in no call of it.
+void Lane::look_ahead(Item& held) {
+  const auto was = std::tuple(chunk_, at_, end_, last_, texts_);
+  bool any = false;
+  for (Item item; next(item, any); item = {}) {
+    if (item.kind == FEIGN_RECORD_CWD || item.kind == FEIGN_RECORD_FD || item.depth > held.depth)
+      continue;
+    if (item.kind == FEIGN_RECORD_BEGUN && item.depth == held.depth) held = std::move(item);
+    break;
+  }
+  std::tie(chunk_, at_, end_, last_, texts_) = was;
+}
+
 // The descriptor that a system call made; 0: none.
 uint32_t Lane::made_by(const Item& item) {
   const Call* const call = call_of(item);
@@ -279,6 +293,7 @@ feign_status Lane::fill() {
     }
     if (queue_.empty()) return FEIGN_OK;
     Item& front = queue_.front();
+    if (front.kind == FEIGN_RECORD_BEGIN && !over_) look_ahead(front);
     if (front.complete) {
       if (const size_t named = named_within(); named != 0) {
         const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(named);

@@ -138,6 +138,7 @@ class Lane {
                 uint64_t& value);
   bool next(Item& item);
   void give_up(Item& item);
+  void look_ahead(Item& held);
   void after_handler(std::deque<Item>::iterator held);
 
   Provider& provider_;
