@@ -208,6 +208,7 @@ class Image {
   std::vector<uint8_t> id_;
   uint64_t text_address_ = 0, text_offset_ = 0, text_size_ = 0;
   uint64_t distance_ = kDistance;
+  bool taken_above_ = false;  // its own data lies where the stubs would
   // Code in pieces that are decoded each for itself: what has entries of its own in the unwinder's
   // table, else parts of sections.
   struct Piece {
@@ -233,9 +234,10 @@ Result<void> Image::find_text() {
     return bad("is no library for x86-64");
   const auto* h = at<Elf64_Phdr>(e->e_phoff, e->e_phnum);
   if (h == nullptr) return bad("its program headers are not in it");
-  uint64_t size = 0, table_address = 0, table_offset = 0;
+  uint64_t size = 0, table_address = 0, table_offset = 0, end_of_all = 0;
   std::vector<std::pair<uint64_t, uint64_t> > code;  // from and to
   for (int i = 0; i < e->e_phnum; ++i) {
+    if (h[i].p_type == PT_LOAD) end_of_all = std::max(end_of_all, h[i].p_vaddr + h[i].p_memsz);
     if (h[i].p_type == PT_LOAD && (h[i].p_flags & PF_X) != 0) {
       if (size != 0) return bad("has more than one piece of text");
       text_address_ = h[i].p_vaddr & ~(kPage - 1);
@@ -263,7 +265,10 @@ Result<void> Image::find_text() {
   }
   if (size == 0) return bad("has no text");
   text_size_ = size;
-  if (e->e_type == ET_EXEC && text_address_ < kDistance) distance_ = -kAbove;
+  if (e->e_type == ET_EXEC && text_address_ < kDistance) {
+    distance_ = -kAbove;
+    taken_above_ = end_of_all > text_address_ + kAbove;
+  }
   // Sections leave out what is no code.
   if (const auto* s = at<Elf64_Shdr>(e->e_shoff, e->e_shnum); s != nullptr && e->e_shnum != 0) {
     const auto [begin, end] = code.front();
@@ -592,6 +597,7 @@ OwnCalls Image::own() const { return {static_cast<uint32_t>(sites_.size()), go_,
 Result<HookImage> Image::make(std::vector<uint8_t>& all, feign_hook_head& head) {
   if (go_) return bad("is of Go, which makes them on stacks that are too small to record them");
   if (id_.empty()) return bad("has no build id");
+  if (taken_above_) return bad("has data of more than 1 GiB at a fixed address");
   find_jumps();
   all.resize(std::max(all.size(), kPage));  // the first page: what is here
   head.text_offset = all.size();
