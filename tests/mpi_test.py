@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 import time
 
-from harness import CORPUS, FEIGN, TOP, Skip, Tmp, feign, main, refuses, sanitized, tree
+from harness import BUILD, CORPUS, FEIGN, TOP, Skip, Tmp, feign, main, refuses, sanitized, tree
 
 HDTRACE = os.path.join(CORPUS, "hdtrace")
 # Variables that a launcher of the tests themselves may have set.
@@ -211,6 +211,31 @@ def recv(source, tag=1):
 
 def send(to, size=8, tag=1):
     return f"Send size='{size}' count='{size}' toRank='{to}' toTag='{tag}' cid='0'"
+
+
+def listed(folder, *lines):
+    """What no program does: "RANK LAYER OP LENGTH VALUE…" (tests/plugins/calls.c). What names it to a command."""
+    trace = os.path.join(folder, "t.calls")
+    with open(trace, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    return [trace, "--provider", os.path.join(BUILD, "tests", "plugins", "calls.so")]
+
+
+def alone(folder, *lines):
+    """The report of one process that makes them, with why it left calls out."""
+    r = feign("replay", *listed(folder, *lines), "--root", folder, "--replayer", "mpi", "--json")
+    assert r.status == 0, r.err
+    return {s["op"]: s["why"] for s in r.json()["skips"]}
+
+
+def test_texts_of_a_damaged_trace_that_stand_for_objects_of_mpi_are_not_understood():
+    command(1)
+    with Tmp() as tmp:
+        for rank in (1 << 20, (1 << 32) - 1):
+            assert alone(tmp, f"0 mpi MPI_Barrier 0 #0.1{{{rank}}}") == {"mpi:MPI_Barrier": "its communicator is not known"}
+        for text in ("struct(-1;;MPI_INT)", "struct(-1;0;MPI_INT)"):
+            r = feign("replay", *listed(tmp, f"0 mpi MPI_Type_commit 0 {text}"), "--root", tmp, "--replayer", "mpi", "--json")
+            assert r.status == 0 and r.json()["emulated"] == 1, r.err
 
 
 def test_a_receive_without_a_send_ends_all_and_names_the_rank():

@@ -93,6 +93,7 @@ const Named* named(std::string_view name) {
 }
 
 constexpr size_t kMostNumbers = 1 << 20;
+constexpr uint32_t kMostRanks = 1 << 20;  // as of map_ranks()
 constexpr int kDeepest = 32;
 
 // "3,5,8:4:10": numbers, and those of a run, 8, 12, … by its first, step and count.
@@ -220,7 +221,7 @@ class Builder {
     } else if (lower == "hvector" && has(2, 1, 1) && one && i[0] >= 0 && i[1] >= 0) {
       status = MPI_Type_create_hvector(i[0], i[1], a[0], t[0], &out);
     } else if (lower == "indexed" && has(1 + 2 * count(), 0, 1) && one) {
-      status = MPI_Type_indexed(i[0], &i[1], &i[1 + count()], t[0], &out);
+      status = MPI_Type_indexed(i[0], i.data() + 1, i.data() + 1 + count(), t[0], &out);
     } else if (lower == "hindexed" && has(1 + count(), count(), 1) && one) {
       status = MPI_Type_create_hindexed(i[0], i.data() + 1, a.data(), t[0], &out);
     } else if (lower == "indexed_block" && has(2 + count(), 0, 1) && one) {
@@ -234,7 +235,7 @@ class Builder {
       const int order =
           i[1 + 3 * n] == 56 || i[1 + 3 * n] == MPI_ORDER_C ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
       status = MPI_Type_create_subarray(i[0], &i[1], &i[1 + n], &i[1 + 2 * n], order, t[0], &out);
-    } else if (lower == "struct" && has(1 + count(), count(), count()) && !t.empty()) {
+    } else if (lower == "struct" && has(1 + count(), count(), count()) && i[0] >= 0 && !t.empty()) {
       status = make_struct(i, a, t, b, bound_at, out);
     } else if (lower == "darray" && has(4, 0, 1) && one && i[2] > 0 &&
                has(4 + 4 * static_cast<size_t>(i[2]), 0, 1)) {
@@ -306,7 +307,7 @@ bool parse_ranks(std::string_view text, std::vector<uint32_t>& ranks, size_t& fi
       if (error2 != std::errc()) return false;
       text.remove_prefix(static_cast<size_t>(end2 - text.data()));
     }
-    if (last < first || last - first > (1u << 20) || ranks.size() > (1u << 20)) return false;
+    if (last < first || last >= kMostRanks || ranks.size() > kMostRanks) return false;
     for (uint32_t r = first; r <= last; ++r) ranks.push_back(r);
     if (text.starts_with('|')) {
       if (first_group != 0) return false;
