@@ -238,6 +238,16 @@ def test_texts_of_a_damaged_trace_that_stand_for_objects_of_mpi_are_not_understo
             assert r.status == 0 and r.json()["emulated"] == 1, r.err
 
 
+def test_datatypes_with_wide_gaps_are_sent_as_bytes():
+    """How far apart the first and the last of them are is more than a number holds."""
+    with Tmp() as tmp:
+        world, gaps = "#0.1{0-1}", f"1073741825 resized(;0,{1 << 34};MPI_BYTE)"
+        trace = listed(tmp, f"0 mpi MPI_Send {1 << 34} 1 MPI_BYTE {(1 << 64) - 1} 1 {world}", f"0 mpi MPI_Send 8 {gaps} 1 1 {world}",
+                       f"1 mpi MPI_Recv 8 8 MPI_BYTE 0 1 {world}")
+        r = mpirun(2, "replay", *trace, "--root", tmp, "--replayer", "mpi", "--json")
+        assert r.status == 0 and r.json()["ops"]["mpi:MPI_Recv"]["matched"] == 1, r.err[-2000:] + r.out
+
+
 def test_a_receive_without_a_send_ends_all_and_names_the_rank():
     with Tmp() as tmp:
         trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'", recv(0)])

@@ -443,8 +443,8 @@ Piece piece(Stream& s, bool from, uint64_t bytes, uint8_t count_at, uint8_t type
     if (t.type != MPI_DATATYPE_NULL && count == 0) return {base, 0, t.type};
     if (t.type != MPI_DATATYPE_NULL && t.extent >= 0 && t.true_extent >= 0 && t.true_low > -half &&
         t.true_low < half && t.true_extent <= half && t.extent <= half) {
-      const int64_t last = t.extent * static_cast<int64_t>(count - 1);
-      if (last + t.true_extent + std::max<MPI_Aint>(t.true_low, 0) <= half)
+      const int64_t room = half - t.true_extent - std::max<MPI_Aint>(t.true_low, 0);
+      if (t.have_room(count, room))
         return {base + (t.true_low < 0 ? -t.true_low : 0), static_cast<int>(count), t.type};
     }
     if (t.size > 0 && (bytes == 0 || bytes == FEIGN_UNKNOWN) &&

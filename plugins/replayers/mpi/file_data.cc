@@ -101,10 +101,8 @@ Piece memory_of(Stream& s, bool writes) {
         t.size > 0 && t.size * static_cast<int64_t>(count) == static_cast<int64_t>(s.a->length);
     if (same && t.type != MPI_DATATYPE_NULL && t.extent >= 0 && t.true_extent >= 0 &&
         t.extent <= room && t.low >= 0 && t.true_low >= 0 && t.true_low <= room &&
-        t.true_extent <= room) {
-      const int64_t last = t.extent * static_cast<int64_t>(count - 1);
-      if (last + t.true_extent + t.true_low <= room) return {base, static_cast<int>(count), t.type};
-    }
+        t.true_extent <= room && t.have_room(count, room - t.true_extent - t.true_low))
+      return {base, static_cast<int>(count), t.type};
   }
   return bytes_at(s, base, std::min<uint64_t>(s.a->length, s.r->longest));
 }

@@ -93,6 +93,11 @@ struct Type {
   bool whole = false, real = false;  // numbers that can be combined
   MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
   int64_t size = -1;  // -1: not known
+  // Whether so many may begin in so many bytes.
+  bool have_room(uint64_t count, int64_t room) const {
+    int64_t last = 0;
+    return !__builtin_mul_overflow(extent, static_cast<int64_t>(count) - 1, &last) && last <= room;
+  }
 };
 
 // What a stream's messages take, over and over.
