@@ -248,6 +248,13 @@ def test_datatypes_with_wide_gaps_are_sent_as_bytes():
         assert r.status == 0 and r.json()["ops"]["mpi:MPI_Recv"]["matched"] == 1, r.err[-2000:] + r.out
 
 
+def test_a_stream_that_is_no_rank_of_a_communicator_makes_no_collective_call_on_it():
+    command(1)
+    with Tmp() as tmp:
+        call = "mpi MPI_Allgatherv 8 8 MPI_BYTE 8 MPI_BYTE #0.1{0} 0 8"
+        assert alone(tmp, f"0 {call}", f"-1 {call}") == {"mpi:MPI_Allgatherv": "its communicator does not have this rank"}
+
+
 def test_a_receive_without_a_send_ends_all_and_names_the_rank():
     with Tmp() as tmp:
         trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'", recv(0)])

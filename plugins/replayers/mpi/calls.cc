@@ -486,7 +486,7 @@ const Group* collective(Stream& s) {
     s.refuse(*g);
     return nullptr;
   }
-  if (g->comm == MPI_COMM_NULL) {
+  if (g->comm == MPI_COMM_NULL || g->rank_of(static_cast<uint64_t>(s.rank)) < 0) {
     s.skip("its communicator does not have this rank");
     return nullptr;
   }
