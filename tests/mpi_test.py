@@ -255,6 +255,15 @@ def test_a_stream_that_is_no_rank_of_a_communicator_makes_no_collective_call_on_
         assert alone(tmp, f"0 {call}", f"-1 {call}") == {"mpi:MPI_Allgatherv": "its communicator does not have this rank"}
 
 
+def test_two_groups_combine_a_datatype_of_which_the_trace_has_no_length():
+    """Each asked the other for lengths, and took those of the other's members for those of its own."""
+    with Tmp() as tmp:
+        groups = "#0.1{0-3|4}"
+        trace = listed(tmp, *(f"{r} mpi MPI_Reduce_scatter 32 8 UNTOLD MPI_BOR {groups} 0 8 8 8 8" for r in range(4)),
+                       f"4 mpi MPI_Reduce_scatter 32 32 UNTOLD MPI_BOR {groups} 0 32")
+        assert replayed(5, *trace, "--root", tmp, "--replayer", "mpi")["replayed"] == 5
+
+
 def test_a_receive_without_a_send_ends_all_and_names_the_rank():
     with Tmp() as tmp:
         trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'", recv(0)])

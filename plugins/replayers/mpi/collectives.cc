@@ -304,9 +304,10 @@ void reduce_scatter(const Exchange& x) {
   char *const out = x.out, *const in = x.in;
   const MPI_Comm comm = x.comm;
   MPI_Request q = MPI_REQUEST_NULL;
-  // Of two groups both combine as much in all: each member gets a byte for each of the other.
   const bool order = s.r->options.comm == kOrder;
-  const int few = x.g.first != 0 ? x.g.size : 1;
+  // Of two groups both combine as much in all: each member gets a byte for each of the other.
+  const bool two = x.g.first != 0;
+  const int few = two ? x.g.size : 1;
   if (x.op == FEIGN_MPI_REDUCE_SCATTER_BLOCK || x.op == FEIGN_MPI_IREDUCE_SCATTER_BLOCK) {
     const Sum d =
         bits_of(order ? static_cast<uint64_t>(few) : fitting(s, x.in_bytes, most_each(s, x.most)));
@@ -317,10 +318,11 @@ void reduce_scatter(const Exchange& x) {
   }
   int own = 0;
   MPI_Comm_size(comm, &own);
-  Lengths all = order ? Lengths{std::vector<int>(static_cast<size_t>(own), few)}
-                      : listed(s, 0, own, units_of(x.op, *s.args).out, true);
-  if (!order && (!s.r->lists || all.of.empty()))
-    all = asked(x.g, told(s, in, x.in_bytes, x.most).count);
+  Lengths all;
+  if (!order && s.r->lists) all = listed(s, 0, own, units_of(x.op, *s.args).out, true);
+  if (!order && !two && all.of.empty()) all = asked(x.g, told(s, in, x.in_bytes, x.most).count);
+  // A group could ask the other only what that one's members get.
+  if (all.of.empty()) all = {std::vector<int>(static_cast<size_t>(own), few)};
   Parts p(s, all, {});
   if (x.op == FEIGN_MPI_REDUCE_SCATTER)
     return s.answer(MPI_Reduce_scatter(out, in, p.out, p.out_type, MPI_BOR, comm));
