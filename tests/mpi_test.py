@@ -264,6 +264,15 @@ def test_two_groups_combine_a_datatype_of_which_the_trace_has_no_length():
         assert replayed(5, *trace, "--root", tmp, "--replayer", "mpi")["replayed"] == 5
 
 
+def test_what_is_combined_in_a_window_lies_in_it():
+    """By its length; the count may say more in a trace that is damaged."""
+    with Tmp() as tmp:
+        both = lambda call: [f"{r} mpi {call}" for r in range(2)]  # noqa: E731
+        trace = listed(tmp, *both("MPI_Win_allocate 0 64 1 0 WORLD{0-1} win"), *both("MPI_Win_fence 0 0 win"),
+                       "0 mpi MPI_Accumulate 8 50000000 MPI_LONG 1 0 50000000 MPI_LONG MPI_SUM win", *both("MPI_Win_fence 0 0 win"))
+        assert replayed(2, *trace, "--root", tmp, "--replayer", "mpi")["replayed"] == 7
+
+
 def test_a_receive_without_a_send_ends_all_and_names_the_rank():
     with Tmp() as tmp:
         trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'", recv(0)])

@@ -142,6 +142,10 @@ void access(Stream& s, uint32_t op, const Window& w, int target) {
   const MPI_Win win = w.win;
   const auto sum = [&] {
     Sum d = sum_of(s, bytes);
+    // A count of more than the bytes that the window was found to have.
+    if (int size = 0; MPI_Type_size(d.type, &size) == MPI_SUCCESS &&
+                      static_cast<uint64_t>(d.count) * static_cast<uint64_t>(size) > bytes)
+      d = bits_of(bytes);
     const std::string_view name = s.r->text(s.known(x.reduction, 0));
     if (name == "MPI_REPLACE") d.op = MPI_REPLACE;
     if (name == "MPI_NO_OP" && op != FEIGN_MPI_ACCUMULATE && op != FEIGN_MPI_RACCUMULATE)
