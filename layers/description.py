@@ -38,6 +38,9 @@ LIBRARY_ROLES = {
 }
 
 
+MOST_VALUES = 4096   # as in capture/capture.h
+
+
 class Arg:
     def __init__(self, text, param, form="kPlain", member=None, roles=ROLES):
         parts = text.split(":")
@@ -52,6 +55,8 @@ class Arg:
         self.placed = self.slot != "VALUE" or self.role in ("iov", "fds", "times")
         if rest and rest[0].isdigit() and not self.placed:
             self.index = int(rest.pop(0))
+            if self.index >= MOST_VALUES:
+                raise Bad(f'role "{text}": want an index below {MOST_VALUES}')
             self.placed = True
         if self.role == "at" and not self.placed:
             raise Bad(f'role "{text}": want {self.role}:INDEX')
@@ -228,7 +233,7 @@ class Parser:
             self.fails = one_of("fails", fields[0], self.FAILS)
         elif word == "names":
             layer.groups[fields[0]] = fields[1:]
-            if self.library and not all(re.fullmatch(r"[A-Za-z_]\w*(=.+)?", f) for f in fields):
+            if self.library and not (re.fullmatch(r"[A-Za-z_]\w*", fields[0]) and all(re.fullmatch(r"[A-Za-z_]\w*(=.+)?", f) for f in fields)):
                 raise Bad(f"names {rest}: want GROUP CONSTANT[=VALUE] …")
         elif word == "persistent":
             op = layer.ops[-1] if layer.ops and not self.op else None

@@ -315,6 +315,7 @@ def test_what_is_wrong_is_told_with_file_and_line_and_nothing_is_written():
         ("//@ args handle value buf length", "//@ args handle value out length", read, "void * does not tell how much; want buf"),
         ("//@ args handle value buf length", "//@ args handle length buf length", read, "shelf_read: two length: want one"),
         ("//@ args handle value buf length", "//@ args handle value:1:2:3 buf length", read, 'role "value:1:2:3": want'),
+        ("//@ args handle value buf length", "//@ args handle value:4096 buf length", read, 'role "value:4096": want an index below 4096'),
         ("//@ args handle value:what result", "//@ args handle value:waht result", line_of("int shelf_count("), 'names "waht" are not defined'),
         ("kind=read result=bytes", "kind=read result=number", read, "shelf_read: kind=read: want result=bytes"),
         ("//@ op 1 shelf_open kind=open result=handle", "//@ op 1 shelf_open kind=open", line_of("shelf* shelf_open("), "kind=open: want a handle that it makes"),
@@ -335,6 +336,7 @@ def test_what_is_wrong_is_told_with_file_and_line_and_nothing_is_written():
         ("//@ layer shelf ", "//@ layer shelf x y ", line_of("//@ layer"), '"y": want no more here'),
         ("//@ layer shelf", "// layer shelf", line_of("//@ op 1"), "op shelf_open: want //@ layer NAME"),
         ("//@ names what SHELF_RECORDS=0", "//@ names what 7", line_of("//@ names what"), "want GROUP CONSTANT"),
+        ("//@ names what SHELF_RECORDS=0", "//@ names what=that SHELF_RECORDS=0", line_of("//@ names what"), "want GROUP CONSTANT"),
     )
     with Tmp() as tmp:
         header, out = os.path.join(tmp, "shelf.h"), os.path.join(tmp, "out")
