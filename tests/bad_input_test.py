@@ -16,6 +16,7 @@ import signal
 import stat
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -1113,6 +1114,11 @@ def test_what_a_terminal_obeys_is_not_given_to_it():
             os.close(ours)
         assert b"/\\x1b[31mred" in shown and b"\x1b" not in shown, shown
         refuses("info", broken, "--provider", "strace", text=r"u:1: .*\\x07 rings")
+
+
+def test_a_name_that_no_test_has_is_no_success():
+    done = subprocess.run([sys.executable, __file__, "test_of_nothing"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "no such test: test_of_nothing" in done.stderr, done
 
 
 if __name__ == "__main__":

@@ -121,6 +121,8 @@ def main(tests):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     passed = failed = skipped = 0
     wanted = sys.argv[1:]
+    if unknown := [name for name in wanted if not name.startswith("test_") or name not in tests]:
+        sys.exit(f"no such test: {', '.join(unknown)}")
     for name, function in sorted(tests.items()):
         if not name.startswith("test_") or (wanted and name not in wanted):
             continue
