@@ -294,6 +294,16 @@ def test_a_run_that_fails_first_is_done_again_when_the_lab_goes_on():
         assert all(row["runs"] == 6 and row["failed"] == 0 and row["failed_before"] == 6 for row in r.json()["groups"][0]["rows"])
 
 
+def test_a_run_that_fails_each_time_it_is_done_did_not_go_well():
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("drop-caches: no", "drop-caches: no, settle: 'false'"))
+        for _ in range(2):
+            r = feign("lab", path, "--json")
+        assert r.status == 1
+        assert all(row["runs"] == 0 and row["failed"] == 6 and row["failed_before"] == 0 for row in r.json()["groups"][0]["rows"])
+        assert "when done again" not in feign("lab", "report", os.path.join(t, "x.results.json")).out
+
+
 def test_a_run_that_hangs_is_ended():
     with Tmp() as t:
         path = lab(t, SMALL.replace("repeats: 6", "repeats: 1\ntimeout: 300ms").replace("drop-caches: no", "drop-caches: no, settle: 'sleep 60'"))

@@ -20,18 +20,25 @@ uint64_t number(const Json& run, const char* name) {
   return run.contains(name) && run[name].is_number_unsigned() ? run[name].get<uint64_t>() : 0;
 }
 
-void add_run(LabRow& row, std::map<uint64_t, bool>& last_good, const Json& run) {
+// Of one repeat.
+struct Tries {
+  uint64_t failed = 0;
+  bool good = false;
+};
+
+void add_run(LabRow& row, std::map<uint64_t, Tries>& repeats, const Json& run) {
   const uint64_t repeat = run["repeat"];
   if (repeat == 0) {  // the timeline's run is not measured
     if (run["status"] == "ok" && run.contains("activities") && run["activities"].is_string())
       row.activities = run["activities"];
     return;
   }
-  const bool good = run["status"] == "ok";
-  if (!good) {
-    ++row.failed_before;
+  Tries& tries = repeats[repeat];
+  if (run["status"] != "ok") {
+    ++tries.failed;
     row.why = run.value("why", "not said");
   } else {
+    tries.good = true;
     row.seconds[repeat] = run["seconds"];
     row.calls =
         number(run, "replayed") - std::min(number(run, "emulated"), number(run, "replayed"));
@@ -40,7 +47,6 @@ void add_run(LabRow& row, std::map<uint64_t, bool>& last_good, const Json& run) 
     if (run.contains("fidelity") && run["fidelity"].is_number())
       row.fidelity = std::min(row.fidelity, run["fidelity"].get<double>());
   }
-  last_good[repeat] = last_good[repeat] || good;
 }
 
 }  // namespace
@@ -78,8 +84,7 @@ LabSummary summarize(const Results& results) {
     group.rows.push_back(std::move(row));
   };
   for (const Json& cell : head["cells"]) add_cell(cell);
-  std::map<std::string, std::map<uint64_t, bool>>
-      repeats;  // cell -> repeat -> whether one was good
+  std::map<std::string, std::map<uint64_t, Tries>> repeats;  // by cell and repeat
   for (const Json& run : results.runs()) {
     const std::string cell = run["cell"];
     if (!places.contains(cell)) {
@@ -101,8 +106,10 @@ LabSummary summarize(const Results& results) {
     const LabRow* base =
         !group.rows.empty() && group.rows.front().baseline ? &group.rows.front() : nullptr;
     for (LabRow& row : group.rows) {
-      for (const auto& [repeat, good] : repeats[row.cell]) row.failed += !good;
-      row.failed_before -= std::min(row.failed, row.failed_before);
+      for (const auto& [repeat, tries] : repeats[row.cell]) {
+        row.failed += !tries.good;
+        if (tries.good) row.failed_before += tries.failed;
+      }
       s.failed += row.failed;
       std::vector<double> values, logs;
       for (const auto& [repeat, seconds] : row.seconds) {
