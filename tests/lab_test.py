@@ -7,6 +7,7 @@ import math
 import os
 import queue
 import re
+import shlex
 import shutil
 import signal
 import statistics
@@ -302,6 +303,14 @@ def test_a_run_that_fails_each_time_it_is_done_did_not_go_well():
         assert r.status == 1
         assert all(row["runs"] == 0 and row["failed"] == 6 and row["failed_before"] == 0 for row in r.json()["groups"][0]["rows"])
         assert "when done again" not in feign("lab", "report", os.path.join(t, "x.results.json")).out
+
+
+def test_what_a_dry_run_prints_is_what_a_shell_reads():
+    with Tmp() as t:
+        path = lab(t, SMALL.replace("drop-caches: no", """drop-caches: no, settle: "echo 'two  words' $HOME" """))
+        r = feign("lab", path, "--dry-run")
+        words = shlex.split(r.out.partition("\n  feign ")[2].partition(" done\n")[0].rpartition("\n")[0])
+        assert words[words.index("--before") + 1] == "{ echo 'two  words' $HOME\n}", r.out
 
 
 def test_a_run_that_hangs_is_ended():

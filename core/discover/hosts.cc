@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/program.h"
+#include "base/shell.h"
 #include "cli/run.h"
 #include "discover/post.h"
 #include "nlohmann/json.hpp"
@@ -116,12 +117,6 @@ std::string self_name() {
   struct stat space {};
   (void)stat("/proc/self/ns/pid", &space);
   return std::string(boot.data(), strcspn(boot.data(), "\n")) + "/" + std::to_string(space.st_ino);
-}
-
-std::string quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 // The process that keeps a post there.

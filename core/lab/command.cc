@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "base/shell.h"
 #include "cli/run.h"
 #include "lab/html.h"
 #include "lab/search.h"
@@ -137,7 +138,7 @@ void print_plan(const Lab& lab, const Session& session) {
                   "_-+=,./:%@") == std::string::npos &&
                       !arg.empty()
                   ? " " + arg
-                  : " '" + arg + "'";
+                  : " " + quoted(arg);
     text += "\n";
   }
   text += std::to_string(left) + " runs to do, in random order (seed " + std::to_string(lab.seed) +
