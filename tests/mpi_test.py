@@ -264,6 +264,15 @@ def test_two_groups_combine_a_datatype_of_which_the_trace_has_no_length():
         assert replayed(5, *trace, "--root", tmp, "--replayer", "mpi")["replayed"] == 5
 
 
+def test_a_buffered_send_is_received_when_its_sender_has_ended():
+    """Its data are sent piece by piece, as between hosts."""
+    with Tmp() as tmp:
+        size, world = 1 << 26, "WORLD{0-1}"
+        trace = listed(tmp, f"1 mpi MPI_Bsend {size} {size} MPI_BYTE 0 1 {world}", *["0 mpi MPI_Comm_rank 0 0"] * 3, f"0 mpi MPI_Recv {size} {size} MPI_BYTE 1 1 {world}")
+        report = replayed(2, *trace, "--root", tmp, "--replayer", "mpi", "--pace", "timed,scale=500", env={"OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
+        assert report["ops"]["mpi:MPI_Recv"]["matched"] == 1, report["ops"]
+
+
 def test_what_is_combined_in_a_window_lies_in_it():
     """By its length; the count may say more in a trace that is damaged."""
     with Tmp() as tmp:

@@ -22,10 +22,11 @@ namespace feign::mpi {
 Group::Group() = default;
 Group::~Group() = default;
 
-// Receives that nobody completed go on until MPI ends, which is later.
+// Receives that nobody completed, and buffered sends to who receives late, go on until MPI ends,
+// which is later.
 Replayer::~Replayer() {
   for (const auto& [rank, o] : owners)
-    if (o->freed || !o->requests.empty() || !o->together.empty()) {
+    if (o->needs_memory()) {
       for (Space& space : o->spaces) space.leave();
       for (auto& [number, t] : o->together) (void)t.call->kept.release();
       for (auto& [number, pending] : o->requests) (void)pending.kept.release();
@@ -549,9 +550,7 @@ Stream::Stream(Replayer& of, const feign_stream_info& info)
 Stream::~Stream() {
   if (space.get() == nullptr) return;
   const std::lock_guard lock(owner->mutex);
-  if (owner->requests.empty() && owner->together.empty() && owner->buffered.empty() &&
-      owner->windows.empty() && !owner->freed)
-    return;
+  if (!owner->needs_memory()) return;
   owner->spaces.push_back(std::move(space));
   owner->spaces.push_back(std::move(received));
 }

@@ -184,6 +184,10 @@ struct Owner {
   bool freed = false;                 // a request that may have been under way
   std::map<uint32_t, std::shared_ptr<Window>> windows;  // by string id
   std::map<uint32_t, MPI_Message> messages;             // by string id
+  // Whether what was sent from, or received into, may be so still.
+  bool needs_memory() const {
+    return freed || !requests.empty() || !together.empty() || !buffered.empty() || !windows.empty();
+  }
 };
 
 class Name;
