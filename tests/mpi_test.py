@@ -273,6 +273,12 @@ def test_a_buffered_send_is_received_when_its_sender_has_ended():
         assert report["ops"]["mpi:MPI_Recv"]["matched"] == 1, report["ops"]
 
 
+def test_who_joins_ranks_is_not_checked_as_a_writer():
+    command(1)
+    said = feign("check", os.path.join(BUILD, "plugins", "mpi.so")).out
+    assert "joiner of ranks mpi: options that are wrong are refused" in said and "writes its file" not in said, said
+
+
 def test_what_is_combined_in_a_window_lies_in_it():
     """By its length; the count may say more in a trace that is damaged."""
     with Tmp() as tmp:
