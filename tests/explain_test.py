@@ -3,6 +3,7 @@
 """--explain, in golden text; replicate, scale and several injecting modifiers through whole commands; options that are wrong."""
 import os
 import re
+import subprocess
 
 from harness import TOP, Tmp, feign, main, refuses, tree
 
@@ -177,6 +178,25 @@ def test_they_keep_the_contract():
         plugin, _, options = name.partition(",")
         r = feign("check", os.path.join(BUILD, "plugins", plugin + ".so") + ("," + options if options else ""))
         assert r.status == 0, r.out
+
+
+def test_a_provider_is_checked_as_it_is_read():
+    """It may make one activity before it emits another, and read the id of what it emitted until it makes the next."""
+    with Tmp() as tmp:
+        source, plugin, calls = (os.path.join(tmp, name) for name in ("calls.c", "calls.so", "x.calls"))
+        with open(os.path.join(TOP, "tests", "plugins", "calls.c"), encoding="utf-8") as f:
+            code = f.read()
+        emits = "  return out->emit(out, a);\n"
+        assert emits in code
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(code.replace(emits, "  if (out->make(out) == NULL || out->emit(out, a) != FEIGN_OK || a->id == 0)\n"
+                                        '    return host->fail(host, FEIGN_ERR_PLUGIN, "there is no id");\n  return FEIGN_OK;\n'))
+        subprocess.run(["cc", "-shared", "-fPIC", "-I", os.path.join(TOP, "include"), "-o", plugin, source], check=True)
+        with open(calls, "w", encoding="utf-8") as f:
+            f.write("0 posix sync 0\n" * 100)
+        assert feign("convert", calls, os.path.join(tmp, "x.feign"), "--provider", plugin).status == 0
+        r = feign("check", plugin + ",file=" + calls)
+        assert "ok   provider calls: gives the same activities, never more than it is asked for" in r.out, r.out
 
 
 if __name__ == "__main__":

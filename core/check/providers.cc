@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rules of providers.
 #include <cstring>
+#include <unordered_map>
 
 #include "check/rules.h"
 #include "window/pipeline.h"
@@ -12,22 +13,26 @@ struct ProviderSink {
   explicit ProviderSink(Tables& t) : tables(t) { sink = {sizeof(feign_sink), this, make, emit}; }
   static feign_activity* make(feign_sink* sink) noexcept {
     auto& s = *static_cast<ProviderSink*>(sink->ctx);
-    return &(s.made = std::make_unique<Record>())->a;
+    s.last.reset();
+    auto record = std::make_unique<Record>();
+    feign_activity* const a = &record->a;
+    s.made.emplace(a, std::move(record));
+    return a;
   }
   static feign_status emit(feign_sink* sink, feign_activity* a) noexcept {
     auto& s = *static_cast<ProviderSink*>(sink->ctx);
-    if (s.made == nullptr || a != &s.made->a)
-      s.broken = "emitted an activity that was not its own";
-    else
-      s.broken = never_given(s.tables, *a);
+    auto own = s.made.extract(a);
+    s.broken = own.empty() ? "emitted an activity that was not its own" : never_given(s.tables, *a);
     if (!s.broken.empty()) return FEIGN_ERR_PLUGIN;
     s.out.push_back(signature(s.tables, *a));
-    s.made.reset();
+    if (a->id == 0) a->id = uint64_t{s.out.size()} << 16;
+    s.last = std::move(own.mapped());
     return FEIGN_OK;
   }
   Tables& tables;
   feign_sink sink;
-  std::unique_ptr<Record> made;
+  std::unordered_map<const feign_activity*, std::unique_ptr<Record>> made;
+  std::unique_ptr<Record> last;  // whose id may be read until the next is made
   std::vector<std::string> out;
   std::string broken;
 };
