@@ -348,6 +348,36 @@ def test_threads_of_a_rank_that_nothing_orders_are_said():
             assert sum("several threads of a rank call MPI (rank 1): " in n for n in notes) == said, (options, notes)
 
 
+def test_what_a_rank_says_early_is_not_taken_for_what_another_one_says_late():
+    """Which threads race, ranks say without waiting for others, and go on to what they agree on next."""
+    with Tmp() as tmp:
+        trace = project(tmp, [recv(2), recv(2, 7)], [], [[send(0)], [send(0, tag=7)]])
+        late = ("#include <mpi.h>\n#include <unistd.h>\n"
+                "int MPI_Send(const void *data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n  int me;\n  MPI_Comm_rank(c, &me);\n"
+                "  if (me == 2 && tag == 2) usleep(300000);\n  return PMPI_Send(data, n, t, to, tag, c);\n}\n")
+        notes = replays_with(tmp, trace, late, "--order", "stream", ranks=3, calls=4)["notes"]
+        assert sum("several threads of a rank call MPI (rank 2): " in n for n in notes) == 1, notes
+
+
+def test_a_signal_ends_who_waits_for_a_rank_that_does_not_come():
+    """Before the replay: rank 0 for what others say, or another one for rank 0's answer."""
+    hangs = ("#include <mpi.h>\n#include <signal.h>\n#include <unistd.h>\n"
+             "static int me, count, process[2];\n"
+             "int MPI_Init_thread(int *n, char ***words, int wanted, int *got) {\n  const int status = PMPI_Init_thread(n, words, wanted, got);\n"
+             "  const int mine = getpid();\n  PMPI_Comm_rank(MPI_COMM_WORLD, &me);\n"
+             "  PMPI_Allgather(&mine, 1, MPI_INT, process, 1, MPI_INT, MPI_COMM_WORLD);\n  return status;\n}\n"
+             "int MPI_Send(const void *data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {\n"
+             "  if (me == WHO && tag == WHAT && ++count == TIMES) {\n    kill(process[1 - me], SIGTERM);\n    for (;;) pause();\n  }\n"
+             "  return PMPI_Send(data, n, t, to, tag, c);\n}\n")
+    gather, tell = 2, 1
+    for who, what, said in ((1, gather, "rank 0: interrupted by signal 15, and others do not come"), (0, tell, "rank 1: interrupted by signal 15, and rank 0 does not come")):
+        for times in (1, 3):
+            with Tmp() as tmp:
+                trace = project(tmp, ["Barrier cid='0'"], ["Barrier cid='0'"])
+                r = with_functions(tmp, trace, hangs.replace("WHO", str(who)).replace("WHAT", str(what)).replace("TIMES", str(times)))
+                assert r.status != 0 and said in r.err and "crashed" not in r.err, (times, r.err)
+
+
 def test_a_thread_that_waits_in_mpi_keeps_no_other_one_waiting():
     """Streams share few threads, but none with one that calls MPI."""
     with Tmp() as tmp:
@@ -358,8 +388,8 @@ def test_a_thread_that_waits_in_mpi_keeps_no_other_one_waiting():
         assert r.status == 0 and r.json()["replayed"] == 6, r.err
 
 
-def replays_with(tmp, trace, code, *options, ranks=2, calls=2):
-    """As recorded, with functions of MPI that are these."""
+def with_functions(tmp, trace, code, *options, ranks=2):
+    """A replay with functions of MPI that are these."""
     source, library = os.path.join(tmp, "mpi.c"), os.path.join(tmp, "mpi.so")
     if shutil.which("mpicc") is None or sanitized():
         raise Skip("there is no mpicc, or a sanitizer that wants to be loaded first")
@@ -368,7 +398,12 @@ def replays_with(tmp, trace, code, *options, ranks=2, calls=2):
     subprocess.run(["mpicc", "-shared", "-fPIC", "-o", library, source], check=True)
     launch = command(ranks, "replay", trace, "--root", tmp, "--json", "--require", "1", *options)
     at = launch.index("-np")
-    r = Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+    return Ran(subprocess.run([*launch[:at], "-x", "LD_PRELOAD=" + library, *launch[at:]], capture_output=True, env=QUIET, check=False))
+
+
+def replays_with(tmp, trace, code, *options, ranks=2, calls=2):
+    """As recorded, with functions of MPI that are these."""
+    r = with_functions(tmp, trace, code, *options, ranks=ranks)
     assert r.status == 0 and calls in (None, r.json()["replayed"]), r.err + r.out
     return r.json()
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/input.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/progress.h"
 
@@ -21,6 +22,8 @@ namespace {
 
 constexpr uint64_t kForEver = UINT64_MAX;
 constexpr uint64_t kFarewell_ns = 1'500'000'000;
+// What rank 0 has under way when a signal asks for an end takes no longer, or not its own time.
+constexpr uint64_t kLastWord_ns = 8'500'000'000;
 
 void nap(uint64_t ns) {
   const timespec t{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
@@ -80,17 +83,10 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const Launched& by, Plugins& plugins,
   char name[256] = "?";
   gethostname(name, sizeof name - 1);
   const std::string mine = std::string(name) + " " + std::to_string(getpid());
-  std::vector<std::string> all(ranks->size_);
-  ranks->gather(mine, kForEver, [&](uint32_t rank, const std::string& who) { all[rank] = who; });
   std::string text;
-  for (const std::string& who : all) text += who + "\n";
-  const bool here =
-      std::none_of(all.begin(), all.end(), [](const auto& who) { return who.empty(); });
-  auto told = ranks->tell_all(here ? text : "");
+  for (const std::string& who : ranks->all_say(mine)) text += who + "\n";
+  auto told = ranks->tell_all(text);
   if (!told) return std::move(told.error());
-  if (told->empty())
-    return within(Error(FEIGN_ERR_IO, "interrupted by signal " + std::to_string(g_stop_signal) +
-                                          " before all were there"));
   for (size_t at = 0; at < told->size();) {
     const size_t end = told->find('\n', at), space = told->find(' ', at);
     ranks->hosts_.push_back(told->substr(at, space - at));
@@ -130,10 +126,27 @@ bool Ranks::receive(Channel channel, uint32_t& from, std::string& data, uint64_t
   }
 }
 
+std::vector<std::string> Ranks::all_say(const std::string& mine) {
+  std::vector<std::string> all(size_);
+  uint32_t heard = 0;
+  gather(mine, kForEver, [&](uint32_t rank, const std::string& said) {
+    all[rank] = said;
+    ++heard;
+  });
+  if (rank_ == 0 && heard != size_) end_without("others do not come to say what they have done");
+  return all;
+}
+
+void Ranks::end_without(const char* what) {
+  log(FEIGN_LOG_ERROR, "rank " + std::to_string(rank_) + ": interrupted by signal " +
+                           std::to_string(g_stop_signal.load()) + ", and " + what);
+  constexpr int kBad = 2;
+  abort(kBad);
+}
+
 Result<void> Ranks::agree(Result<void> mine) {
   const std::string text = mine ? std::string() : mine.error().text();
-  std::vector<std::string> all(size_);
-  gather(text, kForEver, [&](uint32_t rank, const std::string& said) { all[rank] = said; });
+  const std::vector<std::string> all = all_say(text);
   std::string verdict;
   // Where all say the same, it is no rank's own.
   const bool same = std::all_of(all.begin(), all.end(), [&](const auto& t) { return t == all[0]; });
@@ -154,8 +167,8 @@ Result<std::string> Ranks::tell_all(const std::string& text) {
   }
   uint32_t from = 0;
   std::string data;
-  (void)receive(kTell, from, data, kForEver);
-  return data;
+  if (receive(kTell, from, data, kForEver) || receive(kTell, from, data, kLastWord_ns)) return data;
+  end_without("rank 0 does not come to say what is to be done");
 }
 
 void Ranks::barrier() { (void)api_.barrier(instance_->self()); }
@@ -167,13 +180,29 @@ void Ranks::gather(const std::string& mine, uint64_t patience_ns,
     return;
   }
   take(0, mine);
+  uint32_t left = size_ - 1;
+  std::vector<bool> there(size_);
+  const auto give = [&](uint32_t rank, const std::string& data) {
+    there[rank] = true;
+    --left;
+    take(rank, data);
+  };
+  early_.resize(size_);
+  for (uint32_t r = 1; r < size_; ++r) {
+    if (early_[r].empty()) continue;
+    give(r, early_[r].front());
+    early_[r].erase(early_[r].begin());
+  }
   const uint64_t begin = now_ns();
-  for (uint32_t left = size_ - 1; left != 0; --left) {
-    const uint64_t gone = patience_ns != kForEver ? now_ns() - begin : 0;
+  while (left != 0) {
+    const uint64_t gone = patience_ns == kForEver ? 0 : std::min(patience_ns, now_ns() - begin);
     uint32_t from = 0;
     std::string data;
-    if (!receive(kGather, from, data, patience_ns - std::min(patience_ns, gone))) return;
-    take(from, data);
+    if (!receive(kGather, from, data, patience_ns - gone)) return;
+    if (there[from])
+      early_[from].push_back(std::move(data));
+    else
+      give(from, data);
   }
 }
 

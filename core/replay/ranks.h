@@ -42,13 +42,13 @@ class Ranks {
   uint32_t size() const { return size_; }
   const std::vector<std::string>& hosts() const { return hosts_; }  // by rank
 
-  // The first failure of any, on all of them, with the rank before it; all must call it. [main]
+  // The first failure of any, on all of them, with the rank before it; all must call it. Where a
+  // signal asks for an end and one of them does not call it, all end. [main]
   Result<void> agree(Result<void> mine);
-  // The text of rank 0, on all; "" where a signal asked for an end before it came. [main]
+  // The text of rank 0, on all, or the end of all in the same way. [main]
   Result<std::string> tell_all(const std::string& text);
   void barrier();  // [main]
-  // Rank 0 gets what all the others give; those that have not after `patience_ns`, or soon after a
-  // signal asked for an end, are left out.
+  // Rank 0 gets what all the others give; those that have not after `patience_ns` are left out.
   void gather(const std::string& mine, uint64_t patience_ns,
               const std::function<void(uint32_t rank, const std::string&)>& take);  // [main]
 
@@ -95,6 +95,9 @@ class Ranks {
 
  private:
   void tell_threads(int several);
+  // In rank 0 what each of them gives, or the end of all.
+  std::vector<std::string> all_say(const std::string& mine);
+  [[noreturn]] void end_without(const char* what);
   enum Channel : uint32_t { kAgree, kTell, kGather, kStop, kLink, kPassed, kWentOn, kNothing };
   explicit Ranks(std::unique_ptr<Instance> instance);
   Result<void> send(uint32_t rank, Channel channel, const std::string& data);
@@ -127,6 +130,8 @@ class Ranks {
   std::vector<std::vector<Awaited>> awaited_;        // by stream
   std::unique_ptr<std::atomic<uint64_t>[]> passed_;  // by stream of another rank
   uint32_t streams_ = 0;
+  // Of rank 0: what others, who do not wait in gather(), gave for one that is still to come.
+  std::vector<std::vector<std::string>> early_;
   std::string stopped_by_;
   uint64_t latest_ns_ = 0;               // when this one went on last
   uint64_t heard_ns_ = 0, said_ns_ = 0;  // of ranks on other hosts that they went on, and to them
