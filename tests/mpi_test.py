@@ -378,6 +378,20 @@ def test_a_signal_ends_who_waits_for_a_rank_that_does_not_come():
                 assert r.status != 0 and said in r.err and "crashed" not in r.err, (times, r.err)
 
 
+def test_a_trace_whose_damage_one_rank_alone_reads_ends_all():
+    """It was over without a word to the others, who wait for what it needs of them."""
+    command(1)
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.feign")
+        calls = listed(tmp, *["0 posix getcwd 0"] * 3, *(f"1 posix getcwd {i * 0x9E3779B97F4A7C15 % (1 << 60)}" for i in range(100000)))
+        assert feign("convert", "-q", calls[0], path, *calls[1:]).status == 0
+        with open(path, "r+b") as f:
+            f.seek(os.path.getsize(path) // 2)
+            f.write(bytes(64))
+        r = mpirun(2, "replay", path, "--root", tmp, "--replayer", "null", "--order", "stream")
+        assert r.status != 0 and re.search(r"rank 1: .*t\.feign: damaged at byte", r.err), r.err
+
+
 def test_a_thread_that_waits_in_mpi_keeps_no_other_one_waiting():
     """Streams share few threads, but none with one that calls MPI."""
     with Tmp() as tmp:

@@ -276,37 +276,44 @@ void Ranks::tell_threads(int several) {
 
 // ---- dependencies -------------------------------------------------------------------------------
 
+Result<void> Ranks::look_for_needs(const std::shared_ptr<const NativeReader>& plan,
+                                   const std::vector<uint32_t>& mine,
+                                   const std::vector<uint32_t>& rank_of, const Tables& tables,
+                                   Needs& needs) {
+  const auto& counts = plan->totals().by_stream;
+  calls_mpi_.assign(rank_of.size(), 0);
+  if (mine.empty()) return {};
+  NativeReader::Range range;
+  range.streams = mine;
+  NativeReader::Cursor cursor(plan, range);
+  Record r{};
+  uint64_t number = 0;
+  while (true) {
+    auto more = cursor.next(r, number);
+    if (!more) return std::move(more.error());
+    if (!*more) return {};
+    if (const feign_op_info* info = tables.ops.info(r.a.op); info != nullptr)
+      calls_mpi_[r.a.stream] |= std::string_view(info->layer).starts_with("mpi");
+    for (const Dependency& d : r.depends) {
+      if (d.stream >= rank_of.size()) continue;
+      if (rank_of[d.stream] == rank_)
+        ordered_ = true;
+      else if (counts[d.stream] != 0)
+        needs[rank_of[d.stream]][d.stream].push_back(d.id);
+    }
+  }
+}
+
 Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
                          const std::vector<uint32_t>& mine, const std::vector<uint32_t>& rank_of,
                          const Tables& tables) {
-  const auto& counts = plan->totals().by_stream;
   struct Need {
     uint32_t stream, reserved;
     uint64_t id;
   };
-  std::vector<std::map<uint32_t, std::vector<uint64_t>>> needs(size_);  // by rank, stream
-  calls_mpi_.assign(rank_of.size(), 0);
-  if (!mine.empty()) {
-    NativeReader::Range range;
-    range.streams = mine;
-    NativeReader::Cursor cursor(plan, range);
-    Record r{};
-    uint64_t number = 0;
-    while (true) {
-      auto more = cursor.next(r, number);
-      if (!more) return std::move(more.error());
-      if (!*more) break;
-      if (const feign_op_info* info = tables.ops.info(r.a.op); info != nullptr)
-        calls_mpi_[r.a.stream] |= std::string_view(info->layer).starts_with("mpi");
-      for (const Dependency& d : r.depends) {
-        if (d.stream >= rank_of.size()) continue;
-        if (rank_of[d.stream] == rank_)
-          ordered_ = true;
-        else if (counts[d.stream] != 0)
-          needs[rank_of[d.stream]][d.stream].push_back(d.id);
-      }
-    }
-  }
+  Needs needs(size_);
+  // Others wait for what this one needs, whether it can be read or not.
+  const Result<void> read = look_for_needs(plan, mine, rank_of, tables, needs);
   streams_ = static_cast<uint32_t>(rank_of.size());
   awaited_.assign(streams_, {});
   passed_ = std::make_unique<std::atomic<uint64_t>[]>(streams_);
@@ -339,18 +346,18 @@ Result<void> Ranks::link(const std::shared_ptr<const NativeReader>& plan,
   near_.assign(streams_, 0);
   for (const std::string& h : hosts_) near_ranks_.push_back(h == hosts_[rank_]);
   for (uint32_t s = 1; s < streams_; ++s) near_[s] = near_ranks_[rank_of[s]];
-  if (!FEIGN_HAS(&api_, share) || api_.share == nullptr) return {};
+  if (!FEIGN_HAS(&api_, share) || api_.share == nullptr) return read;
   const size_t stops = size_ * sizeof(Stop);
   const size_t uptos = streams_ * sizeof(Upto);
   auto* memory = static_cast<char*>(
       api_.share(instance_->self(), stops + uptos + FEIGN_RUN_COMMON + alignof(Stop)));
-  if (memory == nullptr) return {};
+  if (memory == nullptr) return read;
   memory += -reinterpret_cast<uintptr_t>(memory) % alignof(Stop);
   upto_ = reinterpret_cast<Upto*>(memory + stops);
   common_ = memory + stops + uptos;
   if (std::all_of(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h == hosts_[0]; }))
     stops_ = reinterpret_cast<Stop*>(memory);
-  return {};
+  return read;
 }
 
 bool Ranks::race(const std::vector<uint32_t>& mine, const RankMap& map) const {

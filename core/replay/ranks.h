@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -95,6 +96,12 @@ class Ranks {
 
  private:
   void tell_threads(int several);
+  // What is waited for of streams of others: by rank and stream, ids.
+  using Needs = std::vector<std::map<uint32_t, std::vector<uint64_t>>>;
+  Result<void> look_for_needs(const std::shared_ptr<const NativeReader>& plan,
+                              const std::vector<uint32_t>& mine,
+                              const std::vector<uint32_t>& rank_of, const Tables& tables,
+                              Needs& needs);
   // In rank 0 what each of them gives, or the end of all.
   std::vector<std::string> all_say(const std::string& mine);
   [[noreturn]] void end_without(const char* what);
