@@ -196,6 +196,31 @@ TEST_P(WhatIf, PrefetchJoinsWhatIsAdjacent) {
   const auto out = run("prefetch", {{"distance", "4"}}, in);
   EXPECT_EQ(out[1], "fadvise64 4096+12288");
 }
+TEST_P(WhatIf, PrefetchOfASequenceMissesNoRead) {
+  std::vector<Act> in = {data("open", 0, 0)};
+  for (uint64_t i = 0; i < 12; ++i) {
+    in.push_back(data("read", i * 4096, 4096));
+    in.back().compute_ns = 10'000'000;
+  }
+
+  // When one is read, so many that follow have been asked for.
+  const auto ahead = [&](const Options& o, uint64_t least) {
+    run("prefetch", o, in);
+    uint64_t asked = 4096;
+    for (const Out& one : last) {
+      if (one.op == "fadvise64") {
+        EXPECT_EQ(one.a.offset, asked);
+        asked += one.a.length;
+      } else if (one.op == "read") {
+        EXPECT_GE(asked, std::min<uint64_t>(one.a.offset + (1 + least) * 4096, 12 * 4096));
+      }
+    }
+    EXPECT_EQ(asked, 12u * 4096);
+  };
+  ahead({{"distance", "1"}}, 1);
+  for (const char* distance : {"0", "1", "2"})  // half of 45 ms, at least
+    ahead({{"distance", distance}, {"lead", "45ms"}}, 2);
+}
 TEST_P(WhatIf, PrefetchDoesNotAskForWhatIsThere) {
   const std::vector<Act> in = {
       data("open", 0, 0), data("pwrite64", 0, 8192),  data("pread64", 1'000'000, 100),
@@ -206,6 +231,7 @@ TEST_P(WhatIf, PrefetchDoesNotAskForWhatIsThere) {
                          [](const std::string& s) { return s.starts_with("fadvise64"); });
   };
   EXPECT_EQ(asked({{"distance", "1"}}), 1);
+  EXPECT_EQ(asked({{"distance", "1"}, {"fresh", "18446744073709549568"}}), 1);
   EXPECT_EQ(asked({{"distance", "1"}, {"fresh", "0"}}), 3);
 }
 TEST_P(WhatIf, PrefetchAsksForNothingBeforeItIsOpenOrPastTheCache) {

@@ -73,7 +73,8 @@ constexpr feign_option kOptions[] = {
 class Fresh {
  public:
   explicit Fresh(uint64_t bytes)
-      : blocks_(static_cast<uint32_t>(std::min<uint64_t>((bytes + kBlock - 1) / kBlock, 1u << 30))),
+      : blocks_(static_cast<uint32_t>(
+            std::min<uint64_t>(bytes / kBlock + (bytes % kBlock != 0), 1u << 30))),
         entries_(bytes != 0 ? kEntries : 0) {}
 
   void add(uint32_t file, uint64_t offset, uint64_t length) {
@@ -267,10 +268,8 @@ class Prefetch {
         if (r.length > options_.budget) continue;
         break;
       }
-      // What goes on where the last request ended is asked for in larger pieces: half of what may
-      // be under way at a time.
-      if (!some && s.sequential == r.handle && s.sequential_end == r.offset &&
-          s.in_flight * 2 > std::min(options_.distance, options_.in_flight))
+      // What goes on where the last request ended is asked for in larger pieces.
+      if (!some && s.sequential == r.handle && s.sequential_end == r.offset && half(s, first))
         break;
       if (!some) extent.read = r;
       some = true;
@@ -285,6 +284,15 @@ class Prefetch {
       s.sequential_end = extent.end;
     }
     return some;
+  }
+
+  // Whether half of what may be under way of a stream still is. What is read now is no more ahead.
+  bool half(const Stream& s, size_t first) const {
+    if (s.asked <= first) return false;
+    if (s.in_flight * 2 > options_.in_flight) return true;
+    return s.in_flight * 2 > options_.distance &&
+           (options_.lead == 0 ||
+            s.reads[s.asked - 1].think_ns - s.due_think_ns > options_.lead / 2);
   }
 
   feign_status inject(const feign_activity& before, const Extent& extent, feign_sink* out) {
