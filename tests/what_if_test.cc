@@ -344,6 +344,12 @@ TEST_P(WhatIf, HintsAlignReads) {
   EXPECT_TRUE(last[1].a.marks & FEIGN_INJECTED);
   EXPECT_EQ(run("hints", {{"align", "4k"}}, {data("open", 0, 0), nothing}),
             (List{"open 0+0", "pread64 5000+10"}));
+  // Longer than a file can be, as a damaged trace has it.
+  Act damaged = data("read", 100, UINT64_MAX);
+  damaged.result = 5;
+  run("hints", {{"align", "4k"}}, {data("open", 0, 0), damaged});
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_EQ(last[1].a.length, UINT64_MAX);
 }
 TEST_P(WhatIf, HintsSayWhereInMemory) {
   run("hints", {{"buffer", "512"}}, {data("open", 0, 0), data("read", 0, 10), other("fsync")});

@@ -280,7 +280,8 @@ class Hints {
   // A read at the handle's own position becomes one at a given position, and a seek to where it
   // would have got to.
   feign_status align(feign_activity& a, feign_sink* out) {
-    const bool known = a.result > 0 && a.flags == 0 && a.offset <= INT64_MAX - a.length &&
+    const bool known = a.result > 0 && a.flags == 0 && a.length <= INT64_MAX &&
+                       a.offset <= INT64_MAX - a.length &&
                        !(a.marks & (FEIGN_NO_RESULT | FEIGN_APPENDS));
     const Reads how = known ? reads_of(a) : kOtherwise;
     const uint64_t unit = options_.align, begin = a.offset / unit * unit,
