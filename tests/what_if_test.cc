@@ -372,6 +372,22 @@ TEST_P(WhatIf, ScaleStretchesFilesWithoutSeams) {
   EXPECT_EQ(last[1].a.result, 8);
   EXPECT_EQ(last[2].a.result, 12);
 }
+TEST_P(WhatIf, ScaleTakesAnySeek) {
+  Act before = seek(0);
+  before.result = -EINVAL;
+  for (const auto& [by, scaled] :
+       {std::pair(INT64_MIN, -(int64_t{1} << 62)), std::pair(int64_t{-7}, int64_t{-14})}) {
+    before.offset = static_cast<uint64_t>(by);
+    run("scale", {{"size", "2"}}, {before});
+    EXPECT_EQ(static_cast<int64_t>(last[0].a.offset), scaled);
+    EXPECT_EQ(last[0].a.result, -EINVAL);
+  }
+  // From where no file begins, as a damaged trace has it.
+  Act damaged = seek(10);
+  damaged.offset = static_cast<uint64_t>(INT64_MIN);
+  run("scale", {{"size", "2"}}, {damaged});
+  EXPECT_EQ(last[0].a.result, 20);
+}
 TEST_P(WhatIf, ScaleStretchesPauses) {
   Act a = data("read", 0, 10);
   a.compute_ns = 1000;

@@ -166,14 +166,13 @@ class Scale {
   void seek(feign_activity& a) const {
     const auto by = static_cast<int64_t>(a.offset);
     if (a.result <= 0) {  // nowhere, to the beginning, or the result does not say (fseek)
-      a.offset =
-          static_cast<uint64_t>(by < 0 ? -static_cast<int64_t>(at(static_cast<uint64_t>(-by)))
-                                       : static_cast<int64_t>(at(a.offset)));
+      a.offset = by < 0 ? 0 - at(0 - a.offset) : at(a.offset);
       return;
     }
-    const int64_t from = a.result - by;
+    int64_t from = 0;
+    const bool none = __builtin_sub_overflow(a.result, by, &from) || from < 0;
     const auto to = static_cast<int64_t>(at(static_cast<uint64_t>(a.result)));
-    if (from >= 0)
+    if (!none)
       a.offset = static_cast<uint64_t>(to - static_cast<int64_t>(at(static_cast<uint64_t>(from))));
     a.result = to;
   }
