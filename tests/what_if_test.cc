@@ -424,6 +424,12 @@ TEST_P(WhatIf, ReplicateRefusesWhatItCannotCopy) {
   EXPECT_NE(h.host.failure.find("before depend"), std::string::npos);
   EXPECT_NE(refused("replicate", {{"copies", "2"}, {"into", "there"}}).find("absolute"),
             std::string::npos);
+  EXPECT_NE(refused("replicate", {{"copies", "300"}, {"ranks", "16777216"}}).find("no numbers"),
+            std::string::npos);
+  // Stream 3 is rank 2: as one of two it would be copy 1's rank 0.
+  ModifierHarness few(component("replicate"), {{"copies", "2"}, {"ranks", "2"}});
+  EXPECT_THROW(few.run({data("read", 0, 1, 1, 3)}, GetParam()), feign_test::Broken);
+  EXPECT_NE(few.host.failure.find("ranks=2: the trace has rank 2"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(BatchSizes, WhatIf, ::testing::Values(1, 2, 3, 64));

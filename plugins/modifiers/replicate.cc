@@ -42,6 +42,11 @@ class Replicate {
   Replicate(const feign_host* host, const Options& o) : host_(host), options_(o) {}
 
   feign_status start() const {
+    if (options_.copies * options_.ranks > INT32_MAX)
+      return host_->fail(host_, FEIGN_ERR_ARGUMENT,
+                         ("copies=" + std::to_string(options_.copies) + " of ranks=" +
+                          std::to_string(options_.ranks) + ": there are no numbers for so many")
+                             .c_str());
     if (options_.into[0] == '/' && strstr(options_.into, "/../") == nullptr) return FEIGN_OK;
     return host_->fail(
         host_, FEIGN_ERR_ARGUMENT,
@@ -89,8 +94,7 @@ class Replicate {
            std::to_string(most) + " files or handles: there are no numbers for so many")
               .c_str());
     bool first = false;
-    a.stream = stream(from.stream, copy, first);
-    if (a.stream == 0) return no_memory();
+    if (const feign_status s = stream(from.stream, copy, a.stream, first); s < 0) return s;
     a.start_ns = from.start_ns + copy * options_.offset;
     a.duration_ns = from.duration_ns;
     a.offset = from.offset;
@@ -122,8 +126,8 @@ class Replicate {
   feign_status depend(feign_activity& a, const feign_activity& original, uint32_t copy) {
     for (const feign::Dependency& d : feign::Record::of(&original)->depends) {
       bool first = false;
-      const uint32_t on = stream(d.stream, copy, first);
-      if (on == 0) return no_memory();
+      uint32_t on = 0;
+      if (const feign_status s = stream(d.stream, copy, on, first); s < 0) return s;
       const char* rule = host_->text(host_, d.rule, nullptr);
       if (const feign_status s = host_->depend(host_, &a, on, d.id + copy, rule); s < 0) return s;
     }
@@ -188,28 +192,40 @@ class Replicate {
     return known;
   }
 
-  // The stream of a copy; `first`: that no other made it, and this is its first activity.
-  uint32_t stream(uint32_t id, uint32_t copy, bool& first) {
+  // `its`: the stream of a copy; `first`: that no other made it, and this is its first activity.
+  feign_status stream(uint32_t id, uint32_t copy, uint32_t& its, bool& first) {
     uint32_t& known = streams_[{id, copy}];
-    if (known != 0) return known;
+    its = known;
+    if (known != 0) return FEIGN_OK;
     feign_stream_info info{};
-    if (host_->stream_info(host_, id, &info) < 0) return 0;
+    if (host_->stream_info(host_, id, &info) < 0) return no_memory();
     first = info.parent == 0;
     ranked_ = ranked_ || info.rank >= 0;
-    if (copy == 0) return known = id;
+    if (options_.ranks != 0 && info.rank >= static_cast<int64_t>(options_.ranks))
+      return host_->fail(host_, FEIGN_ERR_ARGUMENT,
+                         ("ranks=" + std::to_string(options_.ranks) + ": the trace has rank " +
+                          std::to_string(info.rank) + ": want more than that")
+                             .c_str());
+    if (copy == 0) {
+      its = known = id;
+      return FEIGN_OK;
+    }
     const int64_t front = copy * kIds;
     info.struct_size = sizeof info;
     if (info.process >= 0) info.process += front;
     info.thread += front;
-    if (info.rank >= 0 && options_.ranks != 0)
-      info.rank += static_cast<int32_t>(copy * options_.ranks);
+    if (info.rank >= 0) info.rank += static_cast<int32_t>(copy * options_.ranks);
     if (info.parent != 0) {
       const auto fork = forks_.find({info.parent_id, copy});
       bool ignored = false;
-      info.parent = fork != forks_.end() ? stream(info.parent, copy, ignored) : 0;
+      uint32_t parent = 0;
+      if (fork != forks_.end())
+        if (const feign_status s = stream(info.parent, copy, parent, ignored); s < 0) return s;
+      info.parent = parent;
       info.parent_id = fork != forks_.end() ? fork->second : 0;
     }
-    return streams_[{id, copy}] = host_->stream(host_, &info);
+    its = known = host_->stream(host_, &info);
+    return its != 0 ? FEIGN_OK : no_memory();
   }
 
   uint32_t kind_of(uint32_t op) const {
