@@ -13,33 +13,31 @@ import re
 import subprocess
 import sys
 
-UNITS = {"": 1, "k": 1 << 10, "KiB": 1 << 10, "m": 1 << 20, "MiB": 1 << 20, "g": 1 << 30, "GiB": 1 << 30,
-         "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
-TIMES = {"ns", "us", "ms", "s"}
+SIZES = {"": 1, "k": 1 << 10, "KiB": 1 << 10, "m": 1 << 20, "MiB": 1 << 20, "g": 1 << 30, "GiB": 1 << 30}
+TIMES = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
-def number(text):
-    """The number of "64KiB" or "10ms" (bytes, ns), and whether it is a plain one, a size or a time; None if it is no number."""
+def number(text, units):
+    """The number of "0.5", "64KiB" or "10ms": in bytes or ns, where it has a unit; None if it is none in these units."""
     m = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", text)
-    if not m or m[2] not in UNITS:
+    if not m or m[2] not in units:
         return None
-    kind = "time" if m[2] in TIMES else "size" if m[2] else "plain"
-    value = float(m[1]) * UNITS[m[2]]
-    return (value if "." in m[1] and kind == "plain" else int(value)), kind
+    return int(float(m[1]) * units[m[2]]) if m[2] or "." not in m[1] else float(m[1])
 
 
 def suggest(trial, name, values):
     """A value for one parameter, as the lab's file would write it."""
-    numbers = [number(v) for v in values]
-    if len(values) < 2 or None in numbers:
+    sizes, times = ([number(v, units) for v in values] for units in (SIZES, TIMES))
+    numbers = times if None in sizes else sizes
+    either = None not in sizes + times and sizes != times  # 1m and 5m: mebibytes or minutes
+    if len(values) < 2 or None in numbers or either:
         return trial.suggest_categorical(name, values)
-    kind = next((k for _, k in numbers if k != "plain"), "plain")
-    low, high = min(n for n, _ in numbers), max(n for n, _ in numbers)
+    low, high = min(numbers), max(numbers)
     wide = low > 0 and high / low >= 10
-    if any(isinstance(n, float) for n, _ in numbers):
+    if any(isinstance(n, float) for n in numbers):
         return repr(trial.suggest_float(name, low, high, log=wide))
     value = trial.suggest_int(name, low, high, log=wide)
-    return f"{value}ns" if kind == "time" else str(value)
+    return f"{value}ns" if numbers is times else str(value)
 
 
 class Lab:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """feign lab: the file, the runs, the results that survive a crash, the statistics, the search, the protocol."""
 import http.server
+import importlib.util
 import json
 import math
 import os
@@ -671,6 +672,26 @@ def test_an_optimiser_outside_asks_and_is_answered():
         assert len(runs) == 5 and {r["by"] for r in runs} == {"serve"}, "two repeats of two, then one of the third: the baseline is there"
         report = feign("lab", "report", os.path.join(t, "x.results.json"), "--json").json()
         assert {row["label"] for row in report["groups"][0]["rows"]} >= {"paced pace=think,scale=0.25", "shaken max=2ms"}
+
+
+def test_what_optuna_may_choose_from():
+    spec = importlib.util.spec_from_file_location("optuna_search", os.path.join(TOP, "examples", "optuna-search.py"))
+    search = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(search)
+
+    class Trial:
+        def suggest_int(self, _, low, high, log):
+            return (low, high, log)
+
+        def suggest_float(self, _, low, high, log):
+            return [low, high, log]
+
+        def suggest_categorical(self, _, values):
+            return values
+    for values, want in ((["1", "9"], "(1, 9, False)"), (["4k", "1m"], f"({4 << 10}, {1 << 20}, True)"), (["0.5", "2"], "[0.5, 2, False]"),
+                         (["0", "10ms"], "(0, 10000000, False)ns"), (["30s", "1m", "1h"], f"({30 * 10**9}, {3600 * 10**9}, True)ns"),
+                         (["0", "1m", "5m"], ["0", "1m", "5m"]), (["4k", "10ms"], ["4k", "10ms"]), (["yes", "1"], ["yes", "1"]), (["1"], ["1"])):
+        assert search.suggest(Trial(), "x", values) == want, values
 
 
 def test_optuna_drives_a_lab():
