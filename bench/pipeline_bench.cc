@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
     std::sort(row.runs.begin(), row.runs.end());
     const double median = row.runs[row.runs.size() / 2] - own;
     printf("%-46s %7.1f ns an activity (best %.1f)   x%.2f of fstat\n", row.name, median,
-           row.runs.front() - own, median / fstat_ns);
+           row.runs.front() - alone.front(), median / fstat_ns);
   }
   return 0;
 }
