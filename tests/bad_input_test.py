@@ -783,6 +783,32 @@ def test_plugins_that_throw():
                 refuses("replay", trace, "--replayer", f"{plugin},{where}={what}", text=("t.strace:2: " if where == "execute" else "") + f"throws: .*{text}")
 
 
+def test_more_replayers_than_there_may_be_are_counted():
+    if sanitized() or not shutil.which("cc"):
+        raise Skip("a plain compiler's object, and a command without sanitizers")
+    with Tmp() as tmp:
+        source = put(tmp, "replayer.c", """
+#define FEIGN_NO_SHORT_FORM
+#include <feign.h>
+static const char *const layers[] = {NAME, 0};
+static feign_status create(const feign_host *host, const void *options, void **self) { return FEIGN_OK; }
+static feign_status open_stream(void *self, const feign_stream_info *info, void **stream) { return FEIGN_OK; }
+static feign_status execute(void *self, void *stream, const feign_activity *a, feign_outcome *outcome) { return FEIGN_OK; }
+static void close_stream(void *self, void *stream) {}
+static void destroy(void *self) {}
+static const feign_replayer api = {sizeof api, 0, layers, create, open_stream, execute, close_stream, destroy};
+static const feign_component component = {sizeof component, FEIGN_REPLAYER, NAME, "A layer.", &api, 0, 0, sizeof(feign_option)};
+static const feign_component *const components[] = {&component, 0};
+const feign_plugin feign_plugin_v1 = {sizeof(feign_plugin), FEIGN_ABI_MINOR, NAME, "1", "MIT", components};
+""")
+        given = []
+        for name in "abcde":
+            subprocess.run(["cc", "-shared", "-fPIC", "-w", f'-DNAME="{name}"', "-o", os.path.join(tmp, name + ".so"), source, "-I", os.path.join(TOP, "include")], check=True)
+            given += ["--replayer", os.path.join(tmp, name + ".so")]
+        refuses("replay", SHIPPED, *given, text=r"5 replayers \(a, b, c, d, e\): want at most 4\n")
+        refuses("replay", SHIPPED, *given[:4], *given[:2], text=r"several replayers \(a, b, a\) serve the same layer")
+
+
 def test_a_check_of_a_plugin_that_hangs_ends_when_asked():
     if sanitized() or not shutil.which("cc"):
         raise Skip("a plain compiler's object, and a command without sanitizers")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/options.h"
+#include "replay/options.h"
 
 namespace feign {
 namespace {
@@ -74,11 +75,15 @@ Result<Line> choose(const std::vector<PluginSpec>& specs, Plugins& plugins) {
     bool twice = all;
     for (const char* const* l = api.layers; l != nullptr && *l != nullptr; ++l)
       twice |= !layers.insert(*l).second;
-    if (twice || line.replayers.size() > 4)
+    if (twice)
       return Error(FEIGN_ERR_ARGUMENT, (line.replayers.size() == 2 ? "two" : "several") +
                                            (" replayers (" + names(line.replayers)) +
                                            ") serve the same layer: want one for each");
   }
+  if (line.replayers.size() > kMostReplayers)
+    return Error(FEIGN_ERR_ARGUMENT, std::to_string(line.replayers.size()) + " replayers (" +
+                                         names(line.replayers) + "): want at most " +
+                                         std::to_string(kMostReplayers));
   return line;
 }
 

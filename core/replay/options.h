@@ -13,6 +13,8 @@
 
 namespace feign {
 
+constexpr size_t kMostReplayers = 4;  // of one replay, each with layers of its own
+
 enum class Pace { kAfap, kThink, kTimed };
 // Recorded order over all streams; only within each stream, and what dependencies say; the same,
 // with those that modifier `depend` inserts.

@@ -19,6 +19,7 @@
 #include "replay/feed.h"
 #include "replay/gate.h"
 #include "replay/nesting.h"
+#include "replay/options.h"
 #include "replay/path.h"
 #include "replay/pause.h"
 #include "replay/waits.h"
@@ -29,7 +30,6 @@ namespace feign {
 
 class Run;
 
-constexpr size_t kMostReplayers = 4;
 constexpr uint32_t kNobody = UINT32_MAX;  // no worker
 
 // One thread of the replay, with statistics of its own. It takes the activities of its streams in
