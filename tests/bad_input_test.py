@@ -809,6 +809,20 @@ const feign_plugin feign_plugin_v1 = {sizeof(feign_plugin), FEIGN_ABI_MINOR, NAM
         refuses("replay", SHIPPED, *given[:4], *given[:2], text=r"several replayers \(a, b, a\) serve the same layer")
 
 
+def test_no_part_is_left_of_what_cannot_be_a_stream():
+    if sanitized() or not shutil.which("cc"):
+        raise Skip("a library that is preloaded, and a command without sanitizers")
+    with Tmp() as tmp:
+        source = put(tmp, "no_stream.c", "#include <errno.h>\n#include <stdio.h>\nFILE *fdopen(int fd, const char *mode) { errno = ENOMEM; return 0; }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", os.path.join(tmp, "no_stream.so"), source], check=True)
+        trace = put(tmp, "t.strace", '1 1700000000.000001 mkdir("/a", 0777) = 0 <0.000001>\n')
+        made = os.path.join(tmp, "made")
+        os.mkdir(made)
+        for name in "t.tracetext", "t.txt":
+            refuses("convert", trace, os.path.join(made, name), text="Cannot allocate memory", env={"LD_PRELOAD": os.path.join(tmp, "no_stream.so")})
+            assert os.listdir(made) == [], name
+
+
 def test_a_check_of_a_plugin_that_hangs_ends_when_asked():
     if sanitized() or not shutil.which("cc"):
         raise Skip("a plain compiler's object, and a command without sanitizers")

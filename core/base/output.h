@@ -60,6 +60,21 @@ inline bool follow_links(std::string& name) {
   return errno = ELOOP, false;
 }
 
+// The same as a stream, or null with errno and without a part.
+inline FILE* open_part_stream(const std::string& name, std::string& part) {
+  const int fd = open_part(name, part);
+  FILE* const stream = fd >= 0 ? ::fdopen(fd, "w") : nullptr;
+  if (stream != nullptr) return stream;
+  const int e = errno;
+  if (fd >= 0) {
+    ::close(fd);
+    ::unlink(part.c_str());
+  }
+  part.clear();
+  errno = e;
+  return nullptr;
+}
+
 // Written beside its name (open_part) and put in its place by finish(). What is no regular file (a
 // device, a FIFO) is written to directly, and a symbolic link stays one. Failures are in errno.
 class OutputFile {

@@ -85,8 +85,9 @@ Result<void> write_waits(const std::string& path, const std::shared_ptr<const Na
   std::sort(lines.begin(), lines.end(),
             [](const Line& a, const Line& b) { return a.wait->from_ns < b.wait->from_ns; });
   OutputFile file;
-  FILE* out = file.open(path) ? fdopen(file.keep_fd(), "w") : nullptr;
+  FILE* out = file.open(path) ? fdopen(file.fd(), "w") : nullptr;
   if (out == nullptr) return errno_error("write " + path, errno);
+  (void)file.keep_fd();
   fputs("since_us\twaited_us\tstream\tcall\tfor_stream\tfor_call\trule\tplace\tfor_place\n", out);
   if (!complete) fputs("# the first waits are missing: there were more than are kept\n", out);
   for (const Line& l : lines) {

@@ -459,11 +459,10 @@ feign_status Provider::start() {
   }
   if (const feign_status status = survey(files); status < 0) return status;
   if (*options_.print != '\0') {
-    const int fd = feign::open_part(options_.print, print_part_);
-    print_ = fd >= 0 ? fdopen(fd, "w") : nullptr;
+    print_ = feign::open_part_stream(options_.print, print_part_);
     if (print_ == nullptr || fputs(siox::kPrintedHead, print_) < 0)
       return host_->fail(host_, FEIGN_ERR_IO,
-                         ("open " + print_part_ + ": " + strerror(errno)).c_str());
+                         ("open " + std::string(options_.print) + ": " + strerror(errno)).c_str());
   }
   return FEIGN_OK;
 }

@@ -131,10 +131,8 @@ uint32_t Writer::node_of(uint32_t stream) {
   if (fresh) {
     auto node = std::make_unique<Written>();
     node->first = info;
-    const int fd = feign::open_part(name_ + "." + std::to_string(nodes_.size()), node->part);
-    node->file = fd >= 0 ? fdopen(fd, "w") : nullptr;
+    node->file = feign::open_part_stream(name_ + "." + std::to_string(nodes_.size()), node->part);
     if (node->file == nullptr) {
-      node->part.clear();
       by_process_.erase(at);
       return kUnknown;
     }
