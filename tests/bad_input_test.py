@@ -680,7 +680,8 @@ def test_options():
     refuses("info", SHIPPED, "--with", "filter,kind=read|write", text=r"kind=read\|write: want other\|open\|.*, several with \+ between\n")
     refuses("info", SHIPPED, "--with", "filter,op=read|write", text=r"op=read\|write: want several with \+ between: read\+write\n")
     refuses("info", SHIPPED, "--with", "filter,path", text=r"filter: path: want path=TEXT: Globs of paths")
-    refuses("info", SHIPPED, "--with", "filter,path=", text="filter: path=: want a glob of paths")
+    for name in "op", "kind", "path", "stream", "process", "rank", "keep", "noise":
+        refuses("info", SHIPPED, "--with", f"filter,op=read,preset=workload,{name}=", text=f"filter: {name}=: want a value, or leave it out\n")
     refuses("info", SHIPPED, "--with", "filter,state", text=r"filter: state: want state=keep\|drop\n")
     refuses("--plugin", "feign,file", "--plugin", "null", text=r"feign: file: want file=TEXT: Trace file")
     assert feign("info", SHIPPED, "--with", "filter,drop,path=/nowhere").status == 0

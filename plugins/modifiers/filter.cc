@@ -112,6 +112,15 @@ class Filter {
   Filter(const feign_host* h, const Options& o) : host(h), options(o) {}
 
   feign_status start() {
+    for (const auto& [name, list] :
+         {std::pair{"op", options.op}, std::pair{"kind", options.kind},
+          std::pair{"path", options.path}, std::pair{"stream", options.stream},
+          std::pair{"process", options.process}, std::pair{"rank", options.rank},
+          std::pair{"keep", options.keep}, std::pair{"noise", options.noise}})
+      for (const char* const* p = list; *p != nullptr; ++p)
+        if (**p == '\0')  // a script's variable that is not set
+          return host->fail(host, FEIGN_ERR_ARGUMENT,
+                            (std::string(name) + "=: want a value, or leave it out").c_str());
     ops = words(options.op);
     for (const std::string& name : ops) {
       const size_t colon = name.find(':');
@@ -156,15 +165,10 @@ class Filter {
       }
       kinds |= 1u << k;
     }
-    for (const auto& [name, list, to] :
-         {std::tuple{"path", options.path, &globs}, std::tuple{"keep", options.keep, &kept},
-          std::tuple{"noise", options.noise, &noise}})
-      for (const char* const* p = list; *p != nullptr; ++p) {
-        if (**p == '\0')  // a script's variable that is not set
-          return host->fail(host, FEIGN_ERR_ARGUMENT,
-                            (std::string(name) + "=: want a glob of paths").c_str());
+    for (const auto& [list, to] : {std::pair{options.path, &globs}, std::pair{options.keep, &kept},
+                                   std::pair{options.noise, &noise}})
+      for (const char* const* p = list; *p != nullptr; ++p)
         to->add(**p == '/' ? *p : "**/" + std::string(*p));
-      }
     if (options.preset == kNone && !(kept.empty() && noise.empty()))
       return host->fail(host, FEIGN_ERR_ARGUMENT, "keep and noise are of preset=workload");
     for (const auto& [name, list, to] : {std::tuple{"stream", options.stream, &streams},
