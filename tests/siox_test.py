@@ -301,6 +301,10 @@ def test_damaged_files():
         text = archive(SIMPLE)
         says(text[:-30], r"record 10 at byte \d+: ")
         says(text.replace(b" 32 1 100 ", b" 32 9 100 "), r"record 2 at byte \d+: an attribute of the unknown type 9, want 0 to 7")
+        for value in "0.5", "-1.2345678901234567e-300", "inf":
+            feign("info", trace(tmp, text.replace(b" 32 1 100 ", f" 32 5 {value} ".encode())), "--provider", "siox")
+        for value in "x", "1.5x", "1e999":
+            says(text.replace(b" 32 1 100 ", f" 32 5 {value} ".encode()), rf"record 2 at byte \d+: \"{value}\": want an attribute's value")
         says(text.replace(b" 32 1 100 ", b" 32 x 100 "), r"record 2 at byte \d+: \"x\": want an attribute's type")
         says(text.replace(b"6 7 /data/f", b"6 99999999999 /data/f"), r"record 1 at byte \d+: a text of 99999999999 bytes")
         line = b"14:51:40.000000001 0.0000000005 (((1,2,3),1),1,1) POSIX  close(POSIX/descriptor/filehandle=5) = 0\n"

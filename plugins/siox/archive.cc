@@ -2,7 +2,6 @@
 // The older form of SIOX's activity files: numbers with blanks between them, as boost's text
 // archives have them.
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/number.h"
@@ -45,20 +44,23 @@ struct Records::Archive {
     if (good()) error = std::move(why);
   }
 
-  uint64_t number(const char* what) {
-    if (!good()) return 0;
+  // What comes, a number of one of these types.
+  template <typename... Types>
+  void next(const char* what, Types&... values) {
+    if (!good()) return;
     auto text = from.token();
-    if (!text) {
+    if (!text)
       spoil(std::move(text.error()));
-      return 0;
-    }
+    else if (!(feign::to_number(*text, values) || ...))
+      spoil(text->empty() ? from.wrong(std::string("the file ends where ") + what + " is to come")
+                          : from.wrong("\"" + std::string(*text) + "\": want " + what));
+  }
+  uint64_t number(const char* what) {
     uint64_t value = 0;
     int64_t negative = 0;
-    if (feign::to_number(*text, value)) return value;
-    if (feign::to_number(*text, negative)) return static_cast<uint64_t>(negative);
-    spoil(text->empty() ? from.wrong(std::string("the file ends where ") + what + " is to come")
-                        : from.wrong("\"" + std::string(*text) + "\": want " + what));
-    return 0;
+    next(what, value, negative);
+    if (!good()) return 0;
+    return negative < 0 ? static_cast<uint64_t>(negative) : value;
   }
   uint32_t short_number(const char* what) { return static_cast<uint32_t>(number(what)); }
 
@@ -104,8 +106,7 @@ struct Records::Archive {
     a.type = static_cast<uint8_t>(type);
     if (!good() || type == kNothing) return a;
     if (type == kFloat || type == kDouble) {
-      auto text = from.token();
-      if (text) (void)std::from_chars(text->data(), text->data() + text->size(), a.real);
+      next("an attribute's value", a.real);
       return a;
     }
     a.number = number("an attribute's value");
