@@ -381,11 +381,10 @@ class Writer {
   feign::Tables tables;
   std::unique_ptr<feign::NativeWriter> to;
   feign::Record record{};
-  Translation strings, ops, streams;
+  Translation strings, ops;
   uint32_t streams_known = 0;
   std::vector<uint32_t> texts;
   std::vector<uint64_t> values;
-  std::vector<std::unique_ptr<feign::Tables>> layers;
 };
 
 constexpr feign_provider kProviderApi = feign::provider<Provider, ProviderOptions>(probe);

@@ -135,7 +135,7 @@ int64_t Context::dup(const feign_activity& a, int fd) {
     const size_t left = give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
     goes_on(a, copy, left);
   }
-  if (a.result < 0 || static_cast<int>(a.result) < 0) {
+  if (static_cast<int>(a.result) < 0) {
     ::close(copy);
   } else {
     r->descriptors.add(a.handle, copy, process);
