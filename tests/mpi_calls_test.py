@@ -488,6 +488,34 @@ def test_ranks_that_share_a_process_begin_writes_that_are_left_to_posix_calls():
                 assert report["mismatched"] == 0 and os.path.getsize(f"{root}{there}/data") == 20000, (how, report["mismatches"])
 
 
+def test_files_left_open_are_closed_in_one_order_by_all():
+    """Of two, rank 0 has the second one in the place of another file, which MPI comes to first as it ends."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, """
+            #include <mpi.h>
+            int main(int argc, char **argv) {
+              MPI_File alone, one, other;
+              MPI_Comm comm;
+              int rank;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+              if (rank == 0) MPI_File_open(MPI_COMM_SELF, "alone", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &alone);
+              MPI_File_open(comm, "one", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &one);
+              if (rank == 0) MPI_File_close(&alone);
+              MPI_File_open(MPI_COMM_WORLD, "other", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &other);
+              MPI_Barrier(MPI_COMM_WORLD);
+              MPI_File_close(&one);
+              MPI_File_close(&other);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        with Tmp() as root:
+            report = replayed(2, trace, "--root", root, "--with", "filter,preset=workload", "--with", f"filter,drop=yes,state=drop,op=mpiio:MPI_File_close,path={there}/o*")
+            assert calls(report, "MPI_File_open", "MPI_File_close", layer="mpiio") == [5, 1], report["ops"]
+
+
 def test_what_an_open_made_that_failed_for_want_of_space_was_not_there_before():
     """That it failed so tells nothing of the name: who finds the file in the same call comes after who made it."""
     with Tmp() as tmp:

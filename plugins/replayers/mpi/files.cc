@@ -105,6 +105,7 @@ void open_file(Stream& s) {
     if (r.shares || g->ranks.size() > 1) f.name = name;
     if (!open || !opens_late(f.file)) name->leave_number();
     const std::lock_guard lock(r.files_mutex);
+    f.opened = ++r.opens;
     r.files[a.handle] = std::move(f);
   }
 }
@@ -364,12 +365,18 @@ bool of_shared_pointer(std::string_view name) {
   return name.find("_shared") != name.npos || name.find("_ordered") != name.npos;
 }
 
+// MPI closes what was left open as it ends, each process in an order of its own. As all who share a
+// file have to close it, each would wait in another one's for ever: they close them in one order.
 void close_files(Replayer& r) {
-  // What the trace left open is left open: to close it is a call that all ranks would have to make.
+  const auto place = [](const File* f) {
+    return std::pair(f->group != nullptr ? f->group->number : 0, f->opened);
+  };
+  std::vector<File*> open;
   for (auto& [handle, f] : r.files)
-    if (f.file != MPI_FILE_NULL &&
-        (f.group == nullptr || !f.group->apart || f.group->ranks.size() == 1))
-      MPI_File_close(&f.file);
+    if (f.file != MPI_FILE_NULL) open.push_back(&f);
+  std::sort(open.begin(), open.end(),
+            [&](const File* a, const File* b) { return place(a) < place(b); });
+  for (File* f : open) MPI_File_close(&f->file);
 }
 
 void leave_out_mpiio(Stream& s, uint32_t op) {

@@ -195,6 +195,7 @@ class Name;
 struct File {
   MPI_File file = MPI_FILE_NULL;
   const Group* group = nullptr;
+  uint64_t opened = 0;                   // the how manieth of this process
   std::string remove;                    // when it is closed
   std::string link;                      // the name that MPI was given, if this process made it
   MPI_Request begun = MPI_REQUEST_NULL;  // io=order: of the split call under way
@@ -250,6 +251,7 @@ struct Replayer {
   std::mutex self_mutex;  // of MPI_COMM_SELF
   std::mutex files_mutex;
   std::unordered_map<uint32_t, File> files;
+  uint64_t opens = 0;
   // MPI keeps a shared pointer in a file beside the one that has it, where a name below /proc has
   // nothing beside it. So there is a directory for names and such files, if any call needs it.
   std::shared_ptr<Name> beside;
