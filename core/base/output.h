@@ -46,20 +46,6 @@ inline int open_part(const std::string& name, std::string& part) {
   }
 }
 
-// The name that links lead to, though nothing need be there yet; false, with errno, where they lead
-// to each other.
-inline bool follow_links(std::string& name) {
-  constexpr int kMostLinks = 40;
-  std::string to(PATH_MAX, '\0');
-  for (int links = 0; links < kMostLinks; ++links) {
-    const ssize_t length = ::readlink(name.c_str(), to.data(), to.size());
-    if (length <= 0) return true;
-    name.erase(to[0] == '/' ? 0 : name.rfind('/') + 1);
-    name.append(to, 0, static_cast<size_t>(length));
-  }
-  return errno = ELOOP, false;
-}
-
 // The same as a stream, or null with errno and without a part.
 inline FILE* open_part_stream(const std::string& name, std::string& part) {
   const int fd = open_part(name, part);
@@ -73,6 +59,20 @@ inline FILE* open_part_stream(const std::string& name, std::string& part) {
   part.clear();
   errno = e;
   return nullptr;
+}
+
+// The name that links lead to, though nothing need be there yet; false, with errno, where they lead
+// to each other.
+inline bool follow_links(std::string& name) {
+  constexpr int kMostLinks = 40;
+  std::string to(PATH_MAX, '\0');
+  for (int links = 0; links < kMostLinks; ++links) {
+    const ssize_t length = ::readlink(name.c_str(), to.data(), to.size());
+    if (length <= 0) return true;
+    name.erase(to[0] == '/' ? 0 : name.rfind('/') + 1);
+    name.append(to, 0, static_cast<size_t>(length));
+  }
+  return errno = ELOOP, false;
 }
 
 // Written beside its name (open_part) and put in its place by finish(). What is no regular file (a
