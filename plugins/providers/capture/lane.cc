@@ -213,8 +213,7 @@ void Lane::give_up(Item& item) {
 // that is in no call of it.
 void Lane::look_ahead(Item& held) {
   const auto was = std::tuple(chunk_, at_, end_, last_, texts_);
-  bool any = false;
-  for (Item item; next(item, any); item = {}) {
+  for (Item item; next(item); item = {}) {
     if (item.kind == FEIGN_RECORD_CWD || item.kind == FEIGN_RECORD_FD || item.depth > held.depth)
       continue;
     if (item.kind == FEIGN_RECORD_BEGUN && item.depth == held.depth) held = std::move(item);
