@@ -142,7 +142,8 @@ def test_every_key_of_json_is_described():
             f.write('1 1.0 open("/d/a", O_RDONLY) = 3\n1 1.1 read(3, "x", 1) = 1\n1 1.2 read(4, "x", 1) = 1\n1 1.3 foo() = 1\n')
         for command, args in (("replay", (trace, "--root", root)), ("info", (trace, "--dependencies")), ("inspect", ("jitter",)),
                               ("discover", ("-o", os.path.join(tmp, "d"), "--", "sh", "-c", f"echo a > {tmp}/out; (echo b > {tmp}/b) & wait"))):
-            made, words = feign(command, "--json", *args).json(), set(re.findall(r"[a-z0-9_]+", pages[command + " --json"]))
+            made, rows = feign(command, "--json", *args).json(), re.findall(r"^\| (.*)\|$", pages[command + " --json"], re.M)
+            words = set(re.findall(r"[a-z0-9_]+", " ".join(rows)))
             objects = [made] if isinstance(made, dict) else made
             for one in list(objects):
                 objects += [row for rows in one.values() if isinstance(rows, list) for row in rows if isinstance(row, dict)]

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/output.h"
 #include "layers/posix_ops.h"
 #include "plugin/options.h"
 
@@ -75,11 +76,7 @@ void Rules::tell(char what, std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
   const std::string line = what + text + "\n";
-  for (size_t at = 0; at < line.size();) {
-    const ssize_t n = write(fd_, line.data() + at, line.size() - at);
-    if (n <= 0) _exit(3);
-    at += static_cast<size_t>(n);
-  }
+  if (!write_all(fd_, line.data(), line.size())) _exit(3);
 }
 
 const void* Place::extension(void* ctx, const char* id) {

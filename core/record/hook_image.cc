@@ -41,17 +41,10 @@ Result<void> HookImages::write(const std::string& path) {
   memcpy(bytes_.data(), &hooks, sizeof hooks);
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
   if (fd < 0) return errno_error("open " + path, errno);
-  for (size_t done = 0; done < bytes_.size();) {
-    const ssize_t n = ::write(fd, bytes_.data() + done, bytes_.size() - done);
-    if (n <= 0) {
-      Error error = errno_error("write " + path, errno);
-      close(fd);
-      return error;
-    }
-    done += static_cast<size_t>(n);
-  }
+  const bool good = write_all(fd, bytes_.data(), bytes_.size());
+  const int e = errno;
   close(fd);
-  return {};
+  return good ? Result<void>() : errno_error("write " + path, e);
 }
 
 #ifndef FEIGN_ZYDIS

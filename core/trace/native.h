@@ -101,6 +101,8 @@ class NativeReader {
     uint64_t from = 0;     // number of the first activity, counted over the whole trace from 0
     uint64_t from_ns = 0;  // start_ns at least
     std::string path;      // exactly this path or path2; "": any
+    // Bytes of blocks, and of what is kept of ops, that may be there at the same time.
+    size_t most_held = size_t{1} << 30;
   };
 
   // Reads activities in order; skips blocks that the index shows to be of no use.

@@ -17,7 +17,6 @@ constexpr uint32_t kMaxRecords = 4096;           // in a block
 constexpr size_t kFullBlock = size_t{48} << 10;  // a block is closed when it has this many bytes
 constexpr size_t kMaxBlock = size_t{16} << 20;   // and never has more, decompressed
 constexpr size_t kMaxIndex = size_t{1} << 30;    // nor the index, decompressed
-constexpr size_t kMaxHeld = size_t{1} << 30;     // of blocks at the same time in one reader
 constexpr size_t kMaxOps = size_t{1} << 16;
 constexpr uint32_t kNeededChanged = 16;  // added to a needed file's type
 

@@ -248,10 +248,11 @@ Result<bool> NativeReader::Cursor::Impl::load(StreamCursor& s) {
   held -= s.held;
   s.held = b.raw_size + kept_of_ops();
   held += s.held;
-  if (held > kMaxHeld)
+  if (held > range.most_held)
     return Error(FEIGN_ERR_UNSUPPORTED,
-                 f.name + ": the streams that run at the same time have blocks of more than " +
-                     std::to_string(kMaxHeld >> 20) + " MiB");
+                 f.name +
+                     ": what is read of the streams that run at the same time takes more than " +
+                     std::to_string(range.most_held >> 20) + " MiB");
   s.raw.resize(b.raw_size);
   const size_t got = ZSTD_decompressDCtx(zstd, s.raw.data(), s.raw.size(), body, b.packed_size);
   if (ZSTD_isError(got) || got != b.raw_size)

@@ -463,11 +463,7 @@ struct Writer {
         return io_error("write", out->name);
     }
     const std::string text = project_text();
-    for (size_t at = 0; at < text.size();) {
-      const ssize_t put = ::write(file.fd(), text.data() + at, text.size() - at);
-      if (put < 0 && errno != EINTR) return io_error("write", name);
-      at += static_cast<size_t>(std::max<ssize_t>(put, 0));
-    }
+    if (!write_all(file.fd(), text.data(), text.size())) return io_error("write", name);
     // The project last: it names the others.
     for (auto& out : outs)
       if (out && !out->file.finish()) return io_error("write", out->name);
