@@ -425,7 +425,7 @@ typedef struct feign_window {
   uint32_t at_end; /**< the trace holds nothing past items[count) */
   feign_activity *const *items;
   size_t due;   /**< items[0..due): yours; emit each, edited or not. Not emitted is dropped, its think
-                     time (within the call that it lies in) and dependencies go to its stream's next */
+                     time and dependencies go to the next activity of its stream */
   size_t count; /**< items[due..count): look, do not touch */
 } feign_window;
 

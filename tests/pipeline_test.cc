@@ -205,30 +205,6 @@ TEST_P(Window, ThinkTimeStaysInItsStream) {
     EXPECT_EQ(a.compute_ns, a.offset % 2 == 0 ? 180u : 90u) << a.offset;
 }
 
-TEST_P(Window, WhatPassedInACallThatIsKeptIsNoPauseBehindIt) {
-  // Of eight, the first has the next two in it, and the second of these another one; and once more.
-  static constexpr uint32_t kDepths[] = {0, 1, 1, 2, 0, 1, 1, 2};
-  Behaviour nests, drops;
-  nests.process = [](const feign_host* h, const feign_window* in, feign_sink* out) {
-    for (size_t i = 0; i < in->due; ++i)
-      in->items[i]->marks |= FEIGN_AT_DEPTH(kDepths[in->items[i]->offset % 8]);
-    return pass(h, in, out);
-  };
-  drops.process = [](const feign_host*, const feign_window* in, feign_sink* out) {
-    constexpr bool kDropped[] = {false, false, true, true, true, true, false, true};
-    for (size_t i = 0; i < in->due; ++i)
-      if (!kDropped[in->items[i]->offset % 8])
-        if (const feign_status s = out->emit(out, in->items[i]); s < 0) return s;
-    return FEIGN_OK;
-  };
-
-  const Ran r = run(80, GetParam(), {nests, drops});
-
-  ASSERT_EQ(r.out.size(), 30u);
-  for (const feign_activity& a : r.out)  // with that of the two before it, one around it
-    EXPECT_EQ(a.compute_ns, a.offset % 8 == 6 ? 270u : 90u) << a.offset;
-}
-
 TEST_P(Window, ADroppedActivityLeavesItsDependencies) {
   Behaviour depends, drops;
   depends.process = [](const feign_host* h, const feign_window* in, feign_sink* out) {

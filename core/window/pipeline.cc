@@ -287,31 +287,20 @@ void Pipeline::account(Stage& stage, Stage& next, size_t due) {
     if (!dropped && !stage.carries) continue;
     if (a->stream >= stage.carried.size()) stage.carried.resize(a->stream + 1);
     Stage::Carried& carried = stage.carried[a->stream];
-    const uint32_t depth = FEIGN_DEPTH(a->marks);
-    const uint64_t asleep = a->marks & FEIGN_ASLEEP ? a->compute_ns : 0;
-    // What passed in a call that is over is in that call's own time.
-    while (!carried.think.empty() && carried.think.back().depth > depth) carried.think.pop_back();
     if (dropped) {
-      if (carried.think.empty() || carried.think.back().depth < depth)
-        carried.think.push_back({depth});
-      Stage::Think& think = carried.think.back();
-      think.compute += a->compute_ns;
-      think.asleep += asleep;
-      think.sync += a->sync_ns;
+      carried.compute += a->compute_ns;
+      if (a->marks & FEIGN_ASLEEP) carried.asleep += a->compute_ns;
+      carried.sync += a->sync_ns;
       if (a->marks & FEIGN_DEPENDS)
         for (const Dependency& d : Record::of(a)->depends) join(carried.depends, d);
       stage.carries = true;
       ++counts_.dropped;
       pool_.recycle(Record::of(a));
     } else {
-      uint64_t slept = asleep;
-      for (const Stage::Think& think : carried.think) {
-        a->compute_ns += think.compute;
-        slept += think.asleep;
-        a->sync_ns += think.sync;
-      }
-      if (!carried.think.empty()) set_asleep(*a, slept);
-      carried.think.clear();
+      if (a->marks & FEIGN_ASLEEP) carried.asleep += a->compute_ns;
+      a->compute_ns += std::exchange(carried.compute, 0);
+      set_asleep(*a, std::exchange(carried.asleep, 0));
+      a->sync_ns += std::exchange(carried.sync, 0);
       if (carried.depends.empty()) continue;
       a->marks |= FEIGN_DEPENDS;
       for (const Dependency& d : carried.depends) join(Record::of(a)->depends, d);

@@ -70,13 +70,9 @@ class Pipeline {
     size_t emitted = 0;   // of what was due to that component, this time
     bool ended = false;   // no more comes in
     bool done = false;    // and all went out
-    struct Think {
-      uint32_t depth = 0;  // of what was dropped (FEIGN_DEPTH)
+    struct Carried {      // of dropped activities, for their stream's next
       uint64_t compute = 0, sync = 0;
       uint64_t asleep = 0;  // of compute
-    };
-    struct Carried {             // of dropped activities, for their stream's next
-      std::vector<Think> think;  // the outermost first
       std::vector<Dependency> depends;
     };
     // What the modifier merged into a later activity, by stream: what depends on the one depends on
