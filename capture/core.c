@@ -616,7 +616,7 @@ static __attribute__((noinline)) struct feign_control* records_here(long main, c
     if (system_call(SYS_pread64, main, (long)&c, sizeof c, 0, 0, 0) != (long)sizeof c) return 0;
     struct {
       uint64_t soft, hard;
-    } most = {0, 0};
+    } most = {UINT64_MAX, 0};
     system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&most, 0, 0);
     if (most.soft < c.size) c.size = most.soft & ~(uint64_t)0xFFFF; /* beyond it a signal comes */
     if (c.size == 0) return 0;

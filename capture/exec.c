@@ -71,6 +71,7 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
     *p++ = *text++;
   for (; given != 0 && *given != 0; ++given) {
     if (same_start(*given, "LD_PRELOAD=") && !reachable) {
+      if (p[-1] != '=') *p++ = ':';
       p = put_others(p, *given + 11);
       continue;
     }

@@ -492,6 +492,7 @@ def test_bad_commands():
 STRANGER = """#!/usr/bin/env python3
 import re, socket, sys
 addresses, port = re.search(r"discover-post (\\S+) (\\d+) ", sys.argv[-1]).groups()
+silent = socket.create_connection((addresses.split(",")[-1], int(port)))
 for hello in b"no words", b"[]", b"{}", b'{"secret": 1}', b'{"secret": "wrong", "host": 1}':
     with socket.create_connection((addresses.split(",")[-1], int(port))) as s:
         s.sendall(hello + b"\\n")

@@ -1184,5 +1184,46 @@ def test_a_call_that_more_are_in_than_are_held_comes_before_them():
         assert calls == ["fread"] + ["read"] * 270000, (len(calls), calls[:2])
 
 
+LEFT_WITHIN = r"""
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+static sigjmp_buf out;
+static void leave(int s) { siglongjmp(out, s); }
+int main(void) {
+  char bytes[16];
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0 || write(ends[1], "x", 1) != 1) return 77;
+  FILE* f = fdopen(ends[0], "r");
+  setvbuf(f, NULL, _IONBF, 0);
+  signal(SIGALRM, leave);
+  if (sigsetjmp(out, 1) == 0) { /* the second byte never comes */
+    const struct itimerval soon = {{0, 0}, {0, 200000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    fread(bytes, 1, 2, f);
+    return 1;
+  }
+  f = fopen("/dev/zero", "r");
+  setvbuf(f, NULL, _IONBF, 0);
+  for (volatile int i = 0; i < 200000; ++i)
+    if (fread(bytes, 1, 16, f) != 16) return 2;
+  return 0;
+}
+"""
+
+
+def test_a_call_that_a_handler_left_takes_no_later_ones_record():
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "program"), os.path.join(tmp, "t.feign")
+        compile_text(LEFT_WITHIN, program)
+        r = feign("record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", program)
+        assert r.status == 0, (r.status, r.err)
+        assert feign("info", trace, "--json").json()["ops"]["stdio:fread"]["count"] == 200000
+
+
 if __name__ == "__main__":
     main(globals())

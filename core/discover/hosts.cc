@@ -43,6 +43,7 @@ using nlohmann::json;
 
 constexpr uint64_t kConnect_ns = 60'000'000'000;  // until all posts are there
 constexpr int kAnswer_s = 60;                     // until one has answered
+constexpr int kHello_s = 2;                       // until who came has said who it is
 constexpr int kClock = 24;                        // questions for the time: the fastest counts
 constexpr size_t kMostLine = size_t{64} << 20;
 
@@ -82,12 +83,16 @@ bool receive_line(int fd, std::string& buffer, json& to, bool stops = false) {
   return to.is_object();
 }
 
+void waits_for(int fd, int seconds) {
+  const timeval patience{seconds, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
 void at_once(int fd) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);  // the other host may go without a word
-  const timeval patience{kAnswer_s, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  waits_for(fd, kAnswer_s);
 }
 
 // This host's addresses, that of itself only at the end.
@@ -233,7 +238,8 @@ Result<void> Hosts::open(const std::vector<std::string>& names, const std::strin
     at_once(fd);
     std::string buffer;
     json hello;
-    // Anybody may come here, and say anything.
+    // Anybody may come here, and say anything, or nothing.
+    waits_for(fd, kHello_s);
     const bool good =
         receive_line(fd, buffer, hello) && hello.contains("secret") && hello["secret"] == secret;
     const auto who = std::find_if(far_.begin(), far_.end(), [&](const Far& f) {
@@ -243,6 +249,7 @@ Result<void> Hosts::open(const std::vector<std::string>& names, const std::strin
       ::close(fd);
       continue;
     }
+    waits_for(fd, kAnswer_s);
     if (hello.value("self", "") == self_name()) {
       log(FEIGN_LOG_WARN,
           "discover: --hosts " + who->name + ": is this host, which is watched as it is: left out");

@@ -389,17 +389,18 @@ Result<void> Maker::succeed(const std::vector<Needed>& needed) {
   }
   const int mark = done.held.get();
   const auto put = [mark](const std::string& entries) {
+    if (ftruncate(mark, kListAt) != 0) return errno;
     for (size_t at = 0; at < entries.size();) {
       const ssize_t n =
           pwrite(mark, entries.data() + at, entries.size() - at, static_cast<off_t>(kListAt + at));
       if (n <= 0) return n < 0 ? errno : EIO;
       at += static_cast<size_t>(n);
     }
-    return ftruncate(mark, static_cast<off_t>(kListAt + entries.size())) != 0 ? errno : 0;
+    return 0;
   };
   const int e = put(text);
   if (e == 0) return {};
-  (void)put(*list);  // for which there was room
+  (void)put(*list);  // for which there was room before
   return failed("write", kRootMark, e);
 }
 

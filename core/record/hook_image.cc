@@ -227,10 +227,9 @@ Result<void> Image::find_text() {
     return bad("is no library for x86-64");
   const auto* h = at<Elf64_Phdr>(e->e_phoff, e->e_phnum);
   if (h == nullptr) return bad("its program headers are not in it");
-  uint64_t size = 0, table_address = 0, table_offset = 0, end_of_all = 0;
+  uint64_t size = 0, table_address = 0, table_offset = 0;
   std::vector<std::pair<uint64_t, uint64_t> > code;  // from and to
   for (int i = 0; i < e->e_phnum; ++i) {
-    if (h[i].p_type == PT_LOAD) end_of_all = std::max(end_of_all, h[i].p_vaddr + h[i].p_memsz);
     if (h[i].p_type == PT_LOAD && (h[i].p_flags & PF_X) != 0) {
       if (size != 0) return bad("has more than one piece of text");
       text_address_ = h[i].p_vaddr & ~(kPage - 1);
@@ -260,7 +259,12 @@ Result<void> Image::find_text() {
   text_size_ = size;
   if (e->e_type == ET_EXEC && text_address_ < kDistance) {
     distance_ = -kAbove;
-    taken_above_ = end_of_all > text_address_ + kAbove;
+    // The stubs, which are less than that many times the text.
+    constexpr uint64_t kTimes = 16;
+    const uint64_t stubs = text_address_ + kAbove;
+    for (int i = 0; i < e->e_phnum; ++i)
+      taken_above_ |= h[i].p_type == PT_LOAD && h[i].p_vaddr < stubs + kTimes * size &&
+                      h[i].p_vaddr + h[i].p_memsz > stubs;
   }
   // Sections leave out what is no code.
   if (const auto* s = at<Elf64_Shdr>(e->e_shoff, e->e_shnum); s != nullptr && e->e_shnum != 0) {

@@ -212,6 +212,11 @@ void Lane::give_up(Item& item) {
 // Of a call that more others are in than are held, its record is looked for ahead: the next one
 // that is in no call of it.
 void Lane::look_ahead(Item& held) {
+  // A record of its depth is another call's, if those that are held are not all in it: a handler
+  // left it.
+  if (std::any_of(queue_.begin() + 1, queue_.end(),
+                  [&](const Item& other) { return other.depth <= held.depth; }))
+    return;
   const auto was = std::tuple(chunk_, at_, end_, last_, texts_);
   for (Item item; next(item); item = {}) {
     if (item.kind == FEIGN_RECORD_CWD || item.kind == FEIGN_RECORD_FD || item.depth > held.depth)

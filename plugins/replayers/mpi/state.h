@@ -184,7 +184,7 @@ struct Owner {
   bool freed = false;                 // a request that may have been under way
   std::map<uint32_t, std::shared_ptr<Window>> windows;  // by string id
   std::map<uint32_t, MPI_Message> messages;             // by string id
-  // Whether what was sent from, or received into, may be so still.
+  // Whether messages may still be sent from its memory, or received into it.
   bool needs_memory() const {
     return freed || !requests.empty() || !together.empty() || !buffered.empty() || !windows.empty();
   }
@@ -195,7 +195,7 @@ class Name;
 struct File {
   MPI_File file = MPI_FILE_NULL;
   const Group* group = nullptr;
-  uint64_t opened = 0;                   // the how manieth of this process
+  uint64_t opened = 0;                   // its number among those that this process opened
   std::string remove;                    // when it is closed
   std::string link;                      // the name that MPI was given, if this process made it
   MPI_Request begun = MPI_REQUEST_NULL;  // io=order: of the split call under way

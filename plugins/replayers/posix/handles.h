@@ -98,7 +98,8 @@ class ByHandle {
 // tell those who want nothing of it so without the lock, and stream() finds the first stream of a
 // handle so. A FILE* that was found may therefore be closed by another thread at that moment:
 // libc's own lock keeps each call on it whole, and its memory stays for a while (close_stream()).
-// Nobody closes the last descriptor of a file or flushes a stream under mutex_: both may wait.
+// Nobody closes the last descriptor of a file or flushes a stream under mutex_: both may wait. (A
+// fork does wait there for who is in a call on a stream that it copies, which asks for no mutex_.)
 class Descriptors {
  public:
   bool ok() const { return fds_.ok() && streams_.ok(); }
