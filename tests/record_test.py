@@ -564,7 +564,7 @@ def test_refusals():
         refuses("record", "-o", "", "--", "touch", trace, text="--output: want FILE.feign")
         refuses("record", "-o", trace, "--", "", text="'': no such program")
         refuses("record", "-o", trace, "--", tmp, text="Is a directory")
-        refuses("record", "-o", os.path.join(tmp, "n" * 250), "--", "touch", trace, text="File name too long")  # that of its .part
+        refuses("record", "-o", os.path.join(tmp, "n" * 252), "--", "touch", trace, text="File name too long")  # that of its .raw
         os.mkdir(trace + ".raw")
         refuses("record", "-o", trace, "--", "true", text="is there already")
         assert not os.path.exists(trace)
