@@ -163,7 +163,9 @@ static void translate(struct request* q, const struct io_uring_sqe* e, struct ri
       keep(q, 1, 0, 1);
       break;
     case IORING_OP_RENAMEAT:
-      be(q, SYS_renameat2, fd, addr, (int)len, off, flags, 0);
+    case IORING_OP_LINKAT:
+      be(q, e->opcode == IORING_OP_RENAMEAT ? SYS_renameat2 : SYS_linkat, fd, addr, (int)len, off,
+         flags, 0);
       keep(q, 1, 0, 1);
       keep(q, 3, 0, 1);
       break;
@@ -179,11 +181,6 @@ static void translate(struct request* q, const struct io_uring_sqe* e, struct ri
       be(q, SYS_symlinkat, addr, fd, off, 0, 0, 0);
       keep(q, 0, 0, 1);
       keep(q, 2, 0, 1);
-      break;
-    case IORING_OP_LINKAT:
-      be(q, SYS_linkat, fd, addr, (int)len, off, flags, 0);
-      keep(q, 1, 0, 1);
-      keep(q, 3, 0, 1);
       break;
     case IORING_OP_FSETXATTR:
     case IORING_OP_FGETXATTR:
