@@ -273,10 +273,12 @@ def test_a_buffered_send_is_received_when_its_sender_has_ended():
         assert report["ops"]["mpi:MPI_Recv"]["matched"] == 1, report["ops"]
 
 
-def test_who_joins_ranks_is_not_checked_as_a_writer():
+def test_who_joins_ranks_is_checked_as_what_it_is():
+    """It writes no file; and MPI is joined once in a process, so that what comes after cannot be had there."""
     command(1)
-    said = feign("check", os.path.join(BUILD, "plugins", "mpi.so")).out
-    assert "joiner of ranks mpi: options that are wrong are refused" in said and "writes its file" not in said, said
+    checked = feign("check", os.path.join(BUILD, "plugins", "mpi.so"))
+    assert "ok   joiner of ranks mpi: can be created\n" in checked.out and "writes its file" not in checked.out, checked.out
+    assert checked.status == 0 and "skip replayer mpi: can be created: mpi: MPI was joined and left before" in checked.out, checked.out
 
 
 def test_what_is_combined_in_a_window_lies_in_it():

@@ -54,12 +54,15 @@ Verdict check_wrong_options(const feign_component& c) {
   return ok();
 }
 
+// Skipped where it wants more options, or what is not to be had here.
 Verdict check_create(const Component& component, Place& place) {
-  const std::string missing = needs(component, place);
-  if (!missing.empty()) return skip(missing);
   Tables tables;
   auto instance = create(component, tables, place);
-  return instance ? ok() : fail(instance.error().text());
+  if (instance) return ok();
+  const std::string& why = instance.error().text();
+  const bool lacks = instance.error().code() == FEIGN_ERR_ARGUMENT ||
+                     instance.error().code() == FEIGN_ERR_UNSUPPORTED;
+  return lacks && why.find(kSilent) == std::string::npos ? skip(why) : fail(why);
 }
 
 // The strong symbols that a shared object exports. Weak ones come from templates of the C++
@@ -153,16 +156,18 @@ void check_all(const PluginSpec& spec, const std::string& directory, Rules& rule
     rules.run(name + ": options that are wrong are refused", [&] {
       return short_form ? skip("it is of the short form") : check_wrong_options(**c);
     });
-    rules.run(name + ": can be created", [&] { return check_create(component, place); });
+    Verdict created;
+    rules.run(name + ": can be created", [&] { return created = check_create(component, place); });
+    const std::string lacks = created.kind == Verdict::kSkip ? created.why : "";
     switch ((*c)->role) {
       case FEIGN_PROVIDER:
-        check_provider(component, place, rules, name);
+        check_provider(component, place, rules, name, lacks);
         break;
       case FEIGN_MODIFIER:
-        check_modifier(component, place, rules, name);
+        check_modifier(component, place, rules, name, lacks);
         break;
       case FEIGN_REPLAYER:
-        check_replayer(component, place, rules, name);
+        check_replayer(component, place, rules, name, lacks);
         break;
       case FEIGN_WRITER:
         check_writer(component, place, rules, name);

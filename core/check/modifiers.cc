@@ -160,12 +160,11 @@ ModifierRun run_modifier(const Component& component, Place& place, size_t batch,
 
 }  // namespace
 
-void check_modifier(const Component& component, Place& place, Rules& rules,
-                    const std::string& name) {
-  const std::string missing = needs(component, place);
+void check_modifier(const Component& component, Place& place, Rules& rules, const std::string& name,
+                    const std::string& lacks) {
   std::array<ModifierRun, std::size(kBatches)> runs;
   rules.run(name + ": keeps order, emits what is due, and once", [&] {
-    if (!missing.empty()) return skip(missing);
+    if (!lacks.empty()) return skip(lacks);
     for (size_t i = 0; i < std::size(kBatches); ++i) {
       runs[i] = run_modifier(component, place, kBatches[i]);
       const std::string where = " (" + shown(kBatches[i]) + ")";
@@ -175,7 +174,7 @@ void check_modifier(const Component& component, Place& place, Rules& rules,
     return ok();
   });
   rules.run(name + ": does the same at batch sizes 1, 2, 3 and 64", [&] {
-    if (!missing.empty()) return skip(missing);
+    if (!lacks.empty()) return skip(lacks);
     for (size_t i = 1; i < std::size(kBatches); ++i) {
       if (runs[i].out == runs[0].out) continue;
       size_t at = 0;
@@ -190,14 +189,14 @@ void check_modifier(const Component& component, Place& place, Rules& rules,
     return ok();
   });
   rules.run(name + ": passes on that emit() failed", [&] {
-    if (!missing.empty()) return skip(missing);
+    if (!lacks.empty()) return skip(lacks);
     if (runs[0].out.empty()) return skip("it emits nothing");
     const ModifierRun run = run_modifier(component, place, 64, runs[0].out.size() / 2);
     if (!run.broken.empty()) return fail(run.broken);
     return run.passed_on ? ok() : fail("emit() returned FEIGN_ERR_IO, and process() success");
   });
   rules.run(name + ": passes on that make() found no memory", [&] {
-    if (!missing.empty()) return skip(missing);
+    if (!lacks.empty()) return skip(lacks);
     if (runs[0].makes == 0) return skip("it injects nothing");
     const ModifierRun run = run_modifier(component, place, 64, SIZE_MAX, true);
     if (!run.broken.empty()) return fail(run.broken);

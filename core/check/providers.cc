@@ -65,14 +65,14 @@ std::string run_provider(const Component& component, Place& place, size_t want,
 
 }  // namespace
 
-void check_provider(const Component& component, Place& place, Rules& rules,
-                    const std::string& name) {
+void check_provider(const Component& component, Place& place, Rules& rules, const std::string& name,
+                    const std::string& lacks) {
   const bool reads_files = option_named(component, "file") != nullptr;
   const std::string missing = required(component, place);
   const auto is_file = [](const auto& option) { return option.first == "file"; };
   const bool given_file = std::any_of(place.options.begin(), place.options.end(), is_file);
   rules.run(name + ": gives the same activities, never more than it is asked for", [&] {
-    if (const std::string more = needs(component, place); !more.empty()) return skip(more);
+    if (!lacks.empty()) return skip(lacks);
     if (reads_files && !given_file) return skip("it reads files; PATH,file=FILE gives it one");
     std::vector<std::string> first;
     for (const size_t want : kBatches) {

@@ -9,12 +9,15 @@
 
 namespace feign::check {
 
-void check_replayer(const Component& component, Place& place, Rules& rules,
-                    const std::string& name) {
+void check_replayer(const Component& component, Place& place, Rules& rules, const std::string& name,
+                    const std::string& lacks) {
   rules.run(name + ": skips or refuses an op that it does not know", [&] {
-    if (const std::string missing = needs(component, place); !missing.empty()) return skip(missing);
+    if (!lacks.empty()) return skip(lacks);
     Tables tables;
     auto instance = create(component, tables, place);
+    // Some can be had once in a process.
+    if (!instance && instance.error().code() == FEIGN_ERR_UNSUPPORTED)
+      return skip(instance.error().text());
     if (!instance) return fail(instance.error().text());
     static constexpr feign_op_info kOp = {
         sizeof(feign_op_info), 0, "unheard-of",           "feign-check", FEIGN_KIND_OTHER,

@@ -105,14 +105,6 @@ Result<std::unique_ptr<Instance>> create(const Component& component, Tables& tab
   return Instance::create(component, spec, tables, Place::extension, &place);
 }
 
-std::string needs(const Component& component, Place& place) {
-  Tables tables;
-  auto instance = create(component, tables, place);
-  if (instance || instance.error().code() != FEIGN_ERR_ARGUMENT) return "";
-  const std::string& text = instance.error().text();
-  return text.find(kSilent) != std::string::npos ? "" : text;
-}
-
 std::string required(const Component& component, const Place& place) {
   std::string names;
   for (uint32_t i = 0; i < component.table->option_count; ++i) {

@@ -65,8 +65,6 @@ const feign_option* option_named(const Component& component, std::string_view na
 // With the user's options, as far as the component has them, and `set` in place of what they say.
 Result<std::unique_ptr<Instance>> create(const Component& component, Tables& tables, Place& place,
                                          const Options& set = {});
-// Why a component cannot be created without more options; "" if it can.
-std::string needs(const Component& component, Place& place);
 // Names of the options that have no fallback, but for `file`, and that the user did not give.
 std::string required(const Component& component, const Place& place);
 
@@ -86,13 +84,15 @@ std::string signature(const Tables& tables, const feign_activity& a);
 
 inline std::string shown(size_t batch) { return "at batch size " + std::to_string(batch); }
 
-// The rules of each role; `name` is the component's, for the rules' names.
-void check_modifier(const Component& component, Place& place, Rules& rules,
-                    const std::string& name);
-void check_provider(const Component& component, Place& place, Rules& rules,
-                    const std::string& name);
-void check_replayer(const Component& component, Place& place, Rules& rules,
-                    const std::string& name);
+// The rules of each role; `name` is the component's, for the names of the rules. `lacks`: why it
+// cannot be created with these options or on this machine, and what needs it is skipped; "" if it
+// can.
+void check_modifier(const Component& component, Place& place, Rules& rules, const std::string& name,
+                    const std::string& lacks);
+void check_provider(const Component& component, Place& place, Rules& rules, const std::string& name,
+                    const std::string& lacks);
+void check_replayer(const Component& component, Place& place, Rules& rules, const std::string& name,
+                    const std::string& lacks);
 void check_writer(const Component& component, Place& place, Rules& rules, const std::string& name);
 
 }  // namespace feign::check
