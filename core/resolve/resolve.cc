@@ -17,6 +17,15 @@
 
 namespace feign {
 
+namespace {
+
+bool maps(Effect effect) {
+  return effect == Effect::kMap || effect == Effect::kUnmap || effect == Effect::kRemap ||
+         effect == Effect::kMapped;
+}
+
+}  // namespace
+
 Resolve::Resolve(Tables& tables) : tables_(tables), names_(tables.strings) {}
 
 // ---- streams ------------------------------------------------------------------------------------
@@ -181,21 +190,80 @@ void Resolve::closes(feign_activity& a, const Thread& t) {
 
 // ---- calls --------------------------------------------------------------------------------------
 
+// The end of a thread where the trace has no call for it. False: it called one itself, or there is
+// nobody to end.
+bool Resolve::ends_unseen(feign_activity& a) {
+  Thread& t = thread_of(a.stream);
+  t.called = true;
+  if (!t.known || t.ended) return false;
+  a.marks &= ~FEIGN_INJECTED;
+  // With the last thread the process is over.
+  if (t.process->threads.size() == 1) a.op = FEIGN_POSIX_EXIT_GROUP;
+  return true;
+}
+
+// A call of that stream: who was not seen before begins with it, and is made by somebody.
+void Resolve::comes(const feign_activity& a, uint32_t stream, Effect effect) {
+  const bool fresh = !thread_of(stream).known || thread_of(stream).ended;
+  constexpr size_t kMostStrangers = 256;  // at a time
+  if (fresh) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
+  Thread& t = begin(stream);
+  if (fresh && strangers_.size() < kMostStrangers) {
+    t.stranger = true;
+    t.first_handle = last_handle_;
+    strangers_.push_back(stream);
+  }
+  t.called = true;
+  if (!lacks_makers_) return;
+  const bool on_memory = maps(effect) && (a.handle == 0 || FEIGN_FD_OF(a.handle) < 0);
+  if (guesses_makers_ && (fresh || t.untold))
+    made_by_somebody(stream, a, on_memory);
+  else if (fresh)
+    begins_where_the_last_is(stream);
+  is_last(stream);
+}
+
+// Why a call is no activity; null if it is one. What it does about descriptors is kept account of.
+const char* Resolve::no_activity(Record& r, Thread& t, Effect effect) {
+  const feign_activity& a = r.a;
+  if (maps(effect)) return memory_call(r, t, effect);
+  binds_ |= effect == Effect::kBind;
+  if (effect == Effect::kBind && a.path == 0) return "network";
+  if (effect != Effect::kIoctl || a.flags == FICLONE || a.flags == FICLONERANGE) return nullptr;
+  const auto at = t.table->map.find(FEIGN_FD_OF(a.handle));
+  if (a.result == 0 && at != t.table->map.end() && (a.flags == FIOCLEX || a.flags == FIONCLEX))
+    at->second.close_on_exec = a.flags == FIOCLEX;
+  if (a.flags == FIDEDUPERANGE) return "FIDEDUPERANGE changes no file's bytes";
+  return "requests that are not about storage";
+}
+
+// Another layer's: its handles are its own, its paths and files those of all.
+void Resolve::other_layer(feign_activity& a, Thread& t) {
+  a.path = absolute(t, FEIGN_CWD, 0, a.path);
+  a.path2 = absolute(t, FEIGN_CWD, 0, a.path2);
+  if (a.path != 0 && (a.marks & FEIGN_CREATES) && a.result >= 0) {
+    feign_activity open = a;
+    open.flags = O_CREAT;
+    const uint32_t file = names_.apply(open, Effect::kOpen).file;
+    t.made = file;
+    t.made_depth = FEIGN_DEPTH(a.marks);
+    if (a.file == 0) a.file = file;
+  } else if (a.file == 0 && a.path != 0 && tells_there(a.result)) {
+    // Of one that failed otherwise, what lies in it tells.
+    a.file = names_.found(a.path, Namespace::Type::kUnknown);
+  }
+}
+
 const char* Resolve::apply(Record& r) {
   feign_activity& a = r.a;
   by_others_.clear();
-  const uint32_t recorded_stream = a.stream;
+  const uint32_t stream = a.stream;
   const Call* call = tables_.ops.call(a.op);
-  const bool ended = (a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit;
-  if (ended) {
-    Thread& t = thread_of(recorded_stream);
-    t.called = true;
-    if (!t.known || t.ended) return "";  // it called it itself
-    a.marks &= ~FEIGN_INJECTED;
-    if (t.process->threads.size() == 1) {  // with the last thread the process is over
-      a.op = FEIGN_POSIX_EXIT_GROUP;
-      call = tables_.ops.call(a.op);
-    }
+  const bool unseen =
+      (a.marks & FEIGN_INJECTED) && call != nullptr && call->effect == Effect::kExit;
+  if (unseen) {
+    if (!ends_unseen(a)) return "";
+    call = tables_.ops.call(a.op);
   }
   const Effect effect = call != nullptr ? call->effect : Effect::kUse;
   told_ = (a.marks & FEIGN_TOLD) != 0;
@@ -204,67 +272,22 @@ const char* Resolve::apply(Record& r) {
   a.marks &= ~FEIGN_TOLD;
   if (tables_.strings.text(a.file).size() > kLongestPath) a.file = 0;  // it tells no file
   looks_for_makers(a, effect);
-  const bool fresh = !thread_of(recorded_stream).known || thread_of(recorded_stream).ended;
-  constexpr size_t kMostStrangers = 256;  // at a time
-  if (fresh) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
-  if (fresh && strangers_.size() < kMostStrangers) {
-    Thread& stranger = begin(recorded_stream);
-    stranger.stranger = true;
-    stranger.first_handle = last_handle_;
-    strangers_.push_back(recorded_stream);
-  }
-  const bool maps = effect == Effect::kMap || effect == Effect::kUnmap ||
-                    effect == Effect::kRemap || effect == Effect::kMapped;
-  const bool on_memory = maps && (a.handle == 0 || FEIGN_FD_OF(a.handle) < 0);
-  begin(recorded_stream).called = true;
-  if (!ended) thread_of(recorded_stream).starts = effect == Effect::kExec && a.result >= 0;
-  if (lacks_makers_) {
-    if (guesses_makers_ && (fresh || thread_of(recorded_stream).untold))
-      made_by_somebody(recorded_stream, a, on_memory);
-    else if (fresh)
-      begins_where_the_last_is(recorded_stream);
-    is_last(recorded_stream);
-  }
-  // By index from here on: a child's begin() may move the vector.
-  const auto thread = [&]() -> Thread& { return threads_[recorded_stream]; };
-  names_.links_lead_from(thread().place->root);
-  recorded_ = recorded_stream;
-  own_mounts_ = thread().place->mounts;
+  comes(a, stream, effect);
+  Thread& t = threads_[stream];
+  if (!unseen) t.starts = effect == Effect::kExec && a.result >= 0;
+  names_.links_lead_from(t.place->root);
+  recorded_ = stream;
+  own_mounts_ = t.place->mounts;
   found_open_ = a.result != -EBADF;
-  if (maps)
-    if (const char* why = memory_call(r, thread(), effect); why != nullptr) return why;
-  binds_ |= effect == Effect::kBind;
-  if (effect == Effect::kBind && a.path == 0) return "network";
-  if (effect == Effect::kIoctl && a.flags != FICLONE && a.flags != FICLONERANGE) {
-    auto& descriptors = thread().table->map;
-    const auto at = descriptors.find(FEIGN_FD_OF(a.handle));
-    if (a.result == 0 && at != descriptors.end() && (a.flags == FIOCLEX || a.flags == FIONCLEX))
-      at->second.close_on_exec = a.flags == FIOCLEX;
-    if (a.flags == FIDEDUPERANGE) return "FIDEDUPERANGE changes no file's bytes";
-    return "requests that are not about storage";
-  }
-  a.stream = thread().now;
-  pause(a, thread());
+  if (const char* why = no_activity(r, t, effect); why != nullptr) return why;
+  a.stream = t.now;
+  pause(a, t);
   a.marks |= FEIGN_RESOLVED;
   if (guesses_makers_) last_.front().id = a.id;
-  Thread& t = thread();
   if (FEIGN_DEPTH(a.marks) <= t.made_depth) t.made = 0;
   if (call == nullptr) {
     (void)part_of_tracked(r, t, effect);
-    // Another layer: its handles are its own, its paths and files those of all.
-    a.path = absolute(t, FEIGN_CWD, 0, a.path);
-    a.path2 = absolute(t, FEIGN_CWD, 0, a.path2);
-    if (a.path != 0 && (a.marks & FEIGN_CREATES) && a.result >= 0) {
-      feign_activity open = a;
-      open.flags = O_CREAT;
-      const uint32_t file = names_.apply(open, Effect::kOpen).file;
-      t.made = file;
-      t.made_depth = FEIGN_DEPTH(a.marks);
-      if (a.file == 0) a.file = file;
-    } else if (a.file == 0 && a.path != 0 && tells_there(a.result)) {
-      // Of one that failed otherwise, what lies in it tells.
-      a.file = names_.found(a.path, Namespace::Type::kUnknown);
-    }
+    other_layer(a, t);
     return nullptr;
   }
   moves_seen_ |= effect == Effect::kChdir || effect == Effect::kFchdir;
@@ -274,9 +297,7 @@ const char* Resolve::apply(Record& r) {
   tells_seeks_ |= effect == Effect::kSeek || effect == Effect::kExec || effect == Effect::kMap;
   reads_on_ = effect == Effect::kRead && succeeded(a) && a.result != 0;
   if (no_follow(*call, a)) a.marks |= FEIGN_NOFOLLOW;
-  if (part_of_tracked(r, t, effect)) return nullptr;
-
-  called(r, t, *call, recorded_stream);
+  if (!part_of_tracked(r, t, effect)) called(r, t, *call, stream);
   return nullptr;
 }
 

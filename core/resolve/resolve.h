@@ -170,6 +170,10 @@ class Resolve {
   void closes(feign_activity& a, const Thread& t);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
   bool part_of_tracked(Record& r, Thread& t, Effect effect);
+  bool ends_unseen(feign_activity& a);
+  void comes(const feign_activity& a, uint32_t stream, Effect effect);
+  const char* no_activity(Record& r, Thread& t, Effect effect);
+  void other_layer(feign_activity& a, Thread& t);
   void appends_below(feign_activity& a, Description& d, uint64_t done);
   void called(Record& r, Thread& t, const Call& call, uint32_t stream);
   static bool succeeded(const feign_activity& a) {
