@@ -94,109 +94,28 @@ std::vector<std::string> words(const char* const* list) {
   return out;
 }
 
-feign_status ranges(const feign_host* host, const char* option, const char* const* list,
-                    std::vector<feign::NumberRange>& out) {
-  for (const std::string& word : words(list)) {
-    const auto r = feign::range_of(word);
-    if (!r)
-      return host->fail(
-          host, FEIGN_ERR_ARGUMENT,
-          (std::string(option) + "=" + word + ": want numbers and ranges such as 0+3-5").c_str());
-    out.push_back(*r);
-  }
-  return FEIGN_OK;
-}
+constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
 
 class Filter {
  public:
   Filter(const feign_host* h, const Options& o) : host(h), options(o) {}
 
   feign_status start() {
-    for (const auto& [name, list] :
-         {std::pair{"op", options.op}, std::pair{"kind", options.kind},
-          std::pair{"path", options.path}, std::pair{"stream", options.stream},
-          std::pair{"process", options.process}, std::pair{"rank", options.rank},
-          std::pair{"keep", options.keep}, std::pair{"noise", options.noise}})
-      for (const char* const* p = list; *p != nullptr; ++p)
-        if (**p == '\0')  // a script's variable that is not set
-          return host->fail(host, FEIGN_ERR_ARGUMENT,
-                            (std::string(name) + "=: want a value, or leave it out").c_str());
-    ops = words(options.op);
-    for (const std::string& name : ops) {
-      const size_t colon = name.find(':');
-      const std::string layer = colon == std::string::npos ? "posix" : name.substr(0, colon);
-      if (host->op(host, layer.c_str(),
-                   name.substr(colon == std::string::npos ? 0 : colon + 1).c_str()) != 0)
-        continue;
-      if (name.find_first_of("|; ") != std::string::npos)
-        return host->fail(host, FEIGN_ERR_ARGUMENT,
-                          ("op=" + name + ": want several with + between: read+write").c_str());
-      // Of the same name in another layer, or of one like it.
-      std::string near;
-      for (const bool same : {true, false})
-        for (uint32_t op = 1; op < 4096 && (same || near.empty()); ++op)
-          if (const feign_op_info* info = host->op_info(host, op))
-            if (same ? name == info->name
-                     : std::string(info->name).find(name.substr(0, 4)) != std::string::npos)
-              near += (near.empty() ? "" : ", ") +
-                      (strcmp(info->layer, "posix") == 0 ? "" : std::string(info->layer) + ":") +
-                      info->name;
-      if (near.empty()) {
-        std::vector<std::string> names;
-        for (uint32_t op = 1; op < 4096; ++op)
-          if (const feign_op_info* info = host->op_info(host, op))
-            if (layer == info->layer)
-              names.push_back((colon == std::string::npos ? "" : layer + ":") + info->name);
-        near = feign::did_you_mean(name, names);
-      } else {
-        near = "; there are: " + near;
-      }
-      return host->fail(host, FEIGN_ERR_ARGUMENT,
-                        ("op=" + name + ": there is no such call" + near).c_str());
-    }
-    for (const std::string& name : words(options.kind)) {
-      size_t k = 0;
-      while (k < std::size(kKinds) && name != kKinds[k]) ++k;
-      if (k == std::size(kKinds)) {
-        std::string all;
-        for (const char* kind : kKinds) all += (all.empty() ? "" : "|") + std::string(kind);
-        return host->fail(host, FEIGN_ERR_ARGUMENT,
-                          ("kind=" + name + ": want " + all + ", several with + between").c_str());
-      }
-      kinds |= 1u << k;
-    }
-    for (const auto& [list, to] : {std::pair{options.path, &globs}, std::pair{options.keep, &kept},
-                                   std::pair{options.noise, &noise}})
-      for (const char* const* p = list; *p != nullptr; ++p)
-        to->add(**p == '/' ? *p : "**/" + std::string(*p));
-    if (options.preset == kNone && !(kept.empty() && noise.empty()))
-      return host->fail(host, FEIGN_ERR_ARGUMENT, "keep and noise are of preset=workload");
-    for (const auto& [name, list, to] : {std::tuple{"stream", options.stream, &streams},
-                                         std::tuple{"process", options.process, &processes},
-                                         std::tuple{"rank", options.rank, &ranks}})
-      if (const feign_status s = ranges(host, name, list, *to); s < 0) return s;
-    std::string wrong;
-    if (options.max_size != 0 && options.max_size < options.min_size)
-      wrong = "max-size=" + std::to_string(options.max_size) +
-              " is less than min-size=" + std::to_string(options.min_size) + ": no call fits";
-    if (options.before != 0 && options.before <= options.after)
-      wrong = "before=" + std::to_string(options.before) +
-              "ns is no later than after=" + std::to_string(options.after) + "ns: no call fits";
-    if (!wrong.empty()) return host->fail(host, FEIGN_ERR_ARGUMENT, wrong.c_str());
+    for (const auto step : {&Filter::refuse_empty, &Filter::take_ops, &Filter::take_kinds,
+                            &Filter::take_globs, &Filter::take_ranges, &Filter::take_limits})
+      if (const feign_status s = (this->*step)(); s < 0) return s;
     const bool whole = !globs.empty() || !streams.empty() || !processes.empty() || !ranks.empty();
     const bool single = !ops.empty() || kinds != 0 || options.min_size != 0 ||
-                        options.max_size != 0 || options.after != 0 || options.before != 0;
+                        options.max_size != kAny || options.after != 0 || options.before != kAny;
     by_paths = !globs.empty() || options.preset == kWorkload;
     only_single = !whole;
     only_whole = whole && !single;
-    if (options.drop && !whole && !single)
-      return host->fail(
-          host, FEIGN_ERR_ARGUMENT,
+    if (whole || single) return FEIGN_OK;
+    if (options.drop)
+      return wrong(
           "drop=yes without a condition would drop everything: want op, kind, path, stream, …");
-    if (!options.drop && !whole && !single && options.preset == kNone)
+    if (options.preset == kNone)
       host->log(host, FEIGN_LOG_WARN, "no condition was given: nothing is dropped");
-    if (options.max_size == 0) options.max_size = std::numeric_limits<uint64_t>::max();
-    if (options.before == 0) options.before = std::numeric_limits<uint64_t>::max();
     return FEIGN_OK;
   }
 
@@ -207,17 +126,13 @@ class Filter {
         opened[a->handle] = {a->file, a->path, path_fits(a->path)};
       const bool whole = whole_fits(*a);
       if (a->marks & FEIGN_LAST) opened.erase(a->handle2 != 0 ? a->handle2 : a->handle);
-      if (options.preset == kWorkload && !half_noise(*a) && is_noise(*a)) {
+      if (options.preset == kWorkload && leaves_out(*a)) {
         opens(*a, &Opened::noise);
         // A program takes its time to start, however it does it; at a pipe it waits for others.
         (a->marks & FEIGN_NOT_A_FILE ? a->sync_ns : a->compute_ns) += a->duration_ns;
         continue;
       }
-      if (!globs.empty() && (!options.drop || only_whole) && ends(*a)) {
-        if (const feign_status s = out->emit(out, a); s < 0) return s;
-        continue;
-      }
-      if (!passes(*a, whole)) continue;  // not emitted is dropped
+      if (!keeps_an_end(*a) && !passes(*a, whole)) continue;  // not emitted is dropped
       opens(*a, &Opened::passed);
       if (const feign_status s = out->emit(out, a); s < 0) return s;
     }
@@ -230,6 +145,114 @@ class Filter {
   }
 
  private:
+  // ---- what is asked for ----
+
+  feign_status wrong(const std::string& why) {
+    return host->fail(host, FEIGN_ERR_ARGUMENT, why.c_str());
+  }
+
+  feign_status refuse_empty() {
+    for (const auto& [name, list] :
+         {std::pair{"op", options.op}, std::pair{"kind", options.kind},
+          std::pair{"path", options.path}, std::pair{"stream", options.stream},
+          std::pair{"process", options.process}, std::pair{"rank", options.rank},
+          std::pair{"keep", options.keep}, std::pair{"noise", options.noise}})
+      for (const char* const* p = list; *p != nullptr; ++p)
+        if (**p == '\0')  // a script's variable that is not set
+          return wrong(std::string(name) + "=: want a value, or leave it out");
+    return FEIGN_OK;
+  }
+
+  feign_status take_ops() {
+    ops = words(options.op);
+    for (const std::string& name : ops) {
+      const size_t colon = name.find(':');
+      const std::string layer = colon == std::string::npos ? "posix" : name.substr(0, colon);
+      const std::string call = colon == std::string::npos ? name : name.substr(colon + 1);
+      if (host->op(host, layer.c_str(), call.c_str()) != 0) continue;
+      if (name.find_first_of("|; ") != std::string::npos)
+        return wrong("op=" + name + ": want several with + between: read+write");
+      return wrong("op=" + name + ": there is no such call" + instead_of(name, layer));
+    }
+    return FEIGN_OK;
+  }
+
+  // What may be meant by a call's name that is none of that layer's.
+  std::string instead_of(const std::string& name, const std::string& layer) {
+    const auto each = [&](const auto& look) {
+      for (uint32_t op = 1; op < 4096; ++op)
+        if (const feign_op_info* info = host->op_info(host, op)) look(*info);
+    };
+    // Of the same name in another layer, or of one like it.
+    std::string near;
+    for (const bool same : {true, false}) {
+      each([&](const feign_op_info& info) {
+        const std::string its = info.name;
+        if (same ? name != its : its.find(name.substr(0, 4)) == std::string::npos) return;
+        const bool posix = strcmp(info.layer, "posix") == 0;
+        near += (near.empty() ? "" : ", ") + (posix ? "" : std::string(info.layer) + ":") + its;
+      });
+      if (!near.empty()) return "; there are: " + near;
+    }
+    std::vector<std::string> names;
+    const bool with_layer = name.find(':') != std::string::npos;
+    each([&](const feign_op_info& info) {
+      if (layer == info.layer) names.push_back((with_layer ? layer + ":" : "") + info.name);
+    });
+    return feign::did_you_mean(name, names);
+  }
+
+  feign_status take_kinds() {
+    for (const std::string& name : words(options.kind)) {
+      size_t k = 0;
+      while (k < std::size(kKinds) && name != kKinds[k]) ++k;
+      if (k == std::size(kKinds)) {
+        std::string all;
+        for (const char* kind : kKinds) all += (all.empty() ? "" : "|") + std::string(kind);
+        return wrong("kind=" + name + ": want " + all + ", several with + between");
+      }
+      kinds |= 1u << k;
+    }
+    return FEIGN_OK;
+  }
+
+  feign_status take_globs() {
+    for (const auto& [list, to] : {std::pair{options.path, &globs}, std::pair{options.keep, &kept},
+                                   std::pair{options.noise, &noise}})
+      for (const char* const* p = list; *p != nullptr; ++p)
+        to->add(**p == '/' ? *p : "**/" + std::string(*p));
+    if (options.preset == kNone && !(kept.empty() && noise.empty()))
+      return wrong("keep and noise are of preset=workload");
+    return FEIGN_OK;
+  }
+
+  feign_status take_ranges() {
+    for (const auto& [name, list, to] : {std::tuple{"stream", options.stream, &streams},
+                                         std::tuple{"process", options.process, &processes},
+                                         std::tuple{"rank", options.rank, &ranks}})
+      for (const std::string& word : words(list)) {
+        const auto range = feign::range_of(word);
+        if (!range)
+          return wrong(std::string(name) + "=" + word + ": want numbers and ranges such as 0+3-5");
+        to->push_back(*range);
+      }
+    return FEIGN_OK;
+  }
+
+  feign_status take_limits() {
+    if (options.max_size == 0) options.max_size = kAny;
+    if (options.before == 0) options.before = kAny;
+    if (options.max_size < options.min_size)
+      return wrong("max-size=" + std::to_string(options.max_size) +
+                   " is less than min-size=" + std::to_string(options.min_size) + ": no call fits");
+    if (options.before <= options.after)
+      return wrong("before=" + std::to_string(options.before) + "ns is no later than after=" +
+                   std::to_string(options.after) + "ns: no call fits");
+    return FEIGN_OK;
+  }
+
+  // ---- open handles, and copies between two of them ----
+
   // What an open handle is of.
   struct Opened {
     uint32_t file;
@@ -273,8 +296,8 @@ class Filter {
 
   // A copy between two files, of which one is left out: that one is as a pipe is, from here on.
   // False: it is no copy, or both are left out, or none.
-  bool ends(feign_activity& a) {
-    if (!is_copy(a)) return false;
+  bool keeps_an_end(feign_activity& a) {
+    if (globs.empty() || (options.drop && !only_whole) || !is_copy(a)) return false;
     const bool from = fits(a.handle, a.file, a.path);
     const bool to = fits(a.handle2, static_cast<uint32_t>(a.values[2]), a.path2);
     if (from == to || !(stream_fits(a.stream) && single(a))) return false;
@@ -285,18 +308,20 @@ class Filter {
     return true;
   }
 
-  // The same of one that the preset leaves out.
-  bool half_noise(feign_activity& a) {
-    if (!is_copy(a)) return false;
-    if (!is_noise(a)) {
-      if (const Opened* to = find(a.handle2); to != nullptr && to->noise) a.handle2 = 0;
-      return true;
-    }
+  // Whether the preset leaves it out. Of a copy with one end that it leaves out, the other stays.
+  bool leaves_out(feign_activity& a) {
+    const bool noise = is_noise(a);
+    if (!is_copy(a)) return noise;
     const Opened* to = find(a.handle2);
-    if (a.path2 == 0 && (to == nullptr || !to->passed)) return false;
-    only_to(a, target(a));
-    return true;
+    if (noise && a.path2 == 0 && (to == nullptr || !to->passed)) return true;
+    if (noise)
+      only_to(a, target(a));
+    else if (to != nullptr && to->noise)
+      a.handle2 = 0;
+    return false;
   }
+
+  // ---- conditions ----
 
   // By stream and path.
   bool whole_fits(const feign_activity& a) {
