@@ -181,11 +181,12 @@ class Prefetch {
     uint64_t think_ns;  // of the stream, up to it
     uint64_t offset, length, source;
     uint32_t handle, file, path, marks;
+    bool asked = false;  // for, ahead
   };
   struct Stream {
     std::deque<Read> reads;  // that come, as far as the window shows them
-    size_t asked = 0;        // how many of them are done with: asked for, or not worth it
-    uint64_t in_flight = 0;  // asked for, and their bytes
+    size_t settled = 0;      // how many of them are: asked for, or not worth it
+    uint64_t in_flight = 0;  // asked for and not made yet, and their bytes
     uint64_t bytes = 0;
     uint64_t think_ns = 0;  // up to the window's far end
     uint64_t due_think_ns = 0;
@@ -224,22 +225,21 @@ class Prefetch {
     Stream& s = stream_of(a.stream);
     s.due_think_ns += a.compute_ns + a.sync_ns;
     // Its own read is not ahead of it.
-    own = !s.reads.empty() && s.reads.front().place == due_;
-    if (own && s.asked == 0) s.asked = 1;
+    const bool reads = !s.reads.empty() && s.reads.front().place == due_;
+    const size_t first = reads ? 1 : 0;
+    s.settled = std::max(s.settled, first);
     // An activity that lies in another comes right after that.
     if (FEIGN_DEPTH(a.marks) == 0)
-      for (Extent extent; next(s, own ? 1 : 0, extent);)
+      for (Extent extent; next(s, first, extent);)
         if (const feign_status status = inject(a, extent, out); status < 0) return status;
+    own = reads && s.reads.front().asked;
     if (own) {
-      const Read& r = s.reads.front();
-      if (r.length & kAsked) {
-        --s.in_flight;
-        s.bytes -= r.length & ~kAsked;
-      } else {
-        own = false;  // nobody took note of it yet
-      }
+      --s.in_flight;
+      s.bytes -= s.reads.front().length;
+    }
+    if (reads) {
       s.reads.pop_front();
-      --s.asked;
+      --s.settled;
     }
     return FEIGN_OK;
   }
@@ -252,22 +252,12 @@ class Prefetch {
   // stream's reads counts as one ahead.
   bool next(Stream& s, size_t first, Extent& extent) {
     bool some = false;
-    for (; s.asked < s.reads.size(); ++s.asked) {
-      Read& r = s.reads[s.asked];
-      const bool near = s.asked - first < options_.distance ||
-                        (options_.lead != 0 && r.think_ns - s.due_think_ns <= options_.lead);
-      if (!near || r.place - due_ > options_.window) break;
-      if (const uint64_t* open = opens_.find(r.handle); open != nullptr) {
-        if (*open == kDirect) continue;
-        if (*open >= due_) break;  // it is not open yet
-      }
-      if (fresh_.has(r.file, r.offset, r.length)) continue;
+    for (; s.settled < s.reads.size(); ++s.settled) {
+      Read& r = s.reads[s.settled];
+      const Turn turn = turn_of(s, r, s.settled - first);
+      if (turn == Turn::kNever) continue;
+      if (turn == Turn::kLater) break;
       if (some && (extent.read.handle != r.handle || extent.end != r.offset)) break;
-      if (s.in_flight >= options_.in_flight || s.bytes + r.length > options_.budget) {
-        // What can never be within it is not asked for; all else later.
-        if (r.length > options_.budget) continue;
-        break;
-      }
       // What goes on where the last request ended is asked for in larger pieces.
       if (!some && s.sequential == r.handle && s.sequential_end == r.offset && half(s, first))
         break;
@@ -277,7 +267,7 @@ class Prefetch {
       fresh_.add(r.file, r.offset, r.length);
       ++s.in_flight;
       s.bytes += r.length;
-      r.length |= kAsked;
+      r.asked = true;
     }
     if (some) {
       s.sequential = extent.read.handle;
@@ -286,13 +276,28 @@ class Prefetch {
     return some;
   }
 
+  // When a read with that many of its stream's before it is asked for.
+  enum class Turn : uint8_t { kNow, kLater, kNever };
+  Turn turn_of(const Stream& s, const Read& r, size_t before) {
+    const bool near = before < options_.distance ||
+                      (options_.lead != 0 && r.think_ns - s.due_think_ns <= options_.lead);
+    if (!near || r.place - due_ > options_.window) return Turn::kLater;
+    if (const uint64_t* open = opens_.find(r.handle); open != nullptr) {
+      if (*open == kDirect) return Turn::kNever;
+      if (*open >= due_) return Turn::kLater;  // it is not open yet
+    }
+    if (r.length > options_.budget || fresh_.has(r.file, r.offset, r.length)) return Turn::kNever;
+    const bool room = s.in_flight < options_.in_flight && s.bytes + r.length <= options_.budget;
+    return room ? Turn::kNow : Turn::kLater;
+  }
+
   // Whether half of what may be under way of a stream still is. What is read now is no more ahead.
   bool half(const Stream& s, size_t first) const {
-    if (s.asked <= first) return false;
+    if (s.settled <= first) return false;
     if (s.in_flight * 2 > options_.in_flight) return true;
     return s.in_flight * 2 > options_.distance &&
            (options_.lead == 0 ||
-            s.reads[s.asked - 1].think_ns - s.due_think_ns > options_.lead / 2);
+            s.reads[s.settled - 1].think_ns - s.due_think_ns > options_.lead / 2);
   }
 
   feign_status inject(const feign_activity& before, const Extent& extent, feign_sink* out) {
@@ -349,9 +354,8 @@ class Prefetch {
     return streams_[stream];
   }
 
-  static constexpr uint64_t kAsked = uint64_t{1} << 63;  // in Read::length
-  static constexpr uint64_t kDirect =
-      UINT64_MAX;  // in place of where a handle was opened: past caches
+  // In place of where a handle was opened: past caches.
+  static constexpr uint64_t kDirect = UINT64_MAX;
 
   const feign_host* host_;
   Options options_;
