@@ -1122,6 +1122,23 @@ def test_what_another_replay_left_goes():
         assert os.path.exists(os.path.join(outside, "x")) and os.path.exists(one.at(".feign"))
 
 
+def test_a_directory_that_is_needed_now_holds_nothing_of_what_another_replay_made_in_it():
+    with Tmp() as tmp:
+        one = Root(tmp, ['mkdir("/d", 0755) = 0', 'open("/d/a", O_WRONLY|O_CREAT, 0644) = 3', 'mkdir("/d/s", 0755) = 0', 'open("/d/s/b", O_WRONLY|O_CREAT, 0644) = 4',
+                         'readlink("/lib", "other", 100) = 5', 'open("/lib/x", O_RDONLY) = 5'])
+        two = os.path.join(tmp, "two.strace")
+        write_trace(two, ['open("/d/g", O_RDONLY) = 3', 'open("/lib/y", O_RDONLY) = 4', 'open("/d", O_RDONLY|O_DIRECTORY) = 5',
+                          'getdents64(5, [{d_ino=1, d_off=1, d_reclen=24, d_type=DT_DIR, d_name="."}, {d_ino=1, d_off=2, d_reclen=24, d_type=DT_DIR, d_name=".."}, '
+                          '{d_ino=2, d_off=3, d_reclen=24, d_type=DT_REG, d_name="g"}], 32768) = 72', 'getdents64(5, [], 32768) = 0'])
+        for _ in range(2):
+            one()
+            r = feign("replay", two, "--root", one.root, "--json")
+            assert r.status == 0 and r.json()["mismatched"] == 0, r.json()["mismatches"]
+            there = sorted(os.path.join(at[len(one.root):], name) for at, _, names in os.walk(one.root) for name in names)
+            assert there == [".feign", "/d/g", "/lib/y"], there
+        assert one()["mismatched"] == 0 and os.readlink(one.at("lib")) == "other"
+
+
 def test_a_name_too_long_to_be_made_leaves_nothing_to_remove():
     for path in ("/d/" + "n" * 300, "/" + "n" * 300, "/" + "/".join(["d" * 200] * 30)):
         with Tmp() as tmp:

@@ -376,8 +376,11 @@ Result<void> Maker::succeed(const std::vector<Needed>& needed) {
     const size_t before = list->rfind('\0', end - 1);
     const size_t from = before == std::string::npos ? 0 : before + 1;
     const std::string path = list->substr(std::min(from + 2, end), end - std::min(from + 2, end));
-    if (!now.contains(path))
-      if (auto removed = remove_left((*list)[from], path); !removed) return removed;
+    const char was = (*list)[from];
+    const auto at = now.find(path);
+    // In a directory that a replay made lies what nobody has listed; a link may lead anywhere.
+    if (at == now.end() || (was != kLeftDirectory && at->second == kLeftDirectory))
+      if (auto removed = remove_left(was, path); !removed) return removed;
     end = before;
   }
   std::string text;
