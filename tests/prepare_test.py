@@ -1139,6 +1139,19 @@ def test_a_directory_that_is_needed_now_holds_nothing_of_what_another_replay_mad
         assert one()["mismatched"] == 0 and os.readlink(one.at("lib")) == "other"
 
 
+def test_a_link_that_a_replay_put_where_a_directory_was_gives_its_place_back():
+    """To the next replay of the same trace, and of another one."""
+    with Tmp() as tmp:
+        one = Root(tmp, ['stat("/a", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0', 'open("/a/x", O_RDONLY) = 3', 'unlink("/a/x") = 0', 'rmdir("/a") = 0',
+                         'mkdir("/b", 0755) = 0', 'symlink("b", "/a") = 0'])
+        two = os.path.join(tmp, "two.strace")
+        write_trace(two, ['mkdir("/a/b", 0755) = 0'])
+        for _ in range(2):
+            assert one()["mismatched"] == 0 and os.readlink(one.at("a")) == "b" and os.listdir(one.at("b")) == []
+        r = feign("replay", two, "--root", one.root, "--json")
+        assert r.status == 0 and r.json()["mismatched"] == 0 and not os.path.islink(one.at("a")) and sorted(os.listdir(one.root)) == [".feign", "a"], r.out
+
+
 def test_a_name_too_long_to_be_made_leaves_nothing_to_remove():
     for path in ("/d/" + "n" * 300, "/" + "n" * 300, "/" + "/".join(["d" * 200] * 30)):
         with Tmp() as tmp:

@@ -376,10 +376,13 @@ Result<void> Maker::succeed(const std::vector<Needed>& needed) {
     const size_t before = list->rfind('\0', end - 1);
     const size_t from = before == std::string::npos ? 0 : before + 1;
     const std::string path = list->substr(std::min(from + 2, end), end - std::min(from + 2, end));
-    const char was = (*list)[from];
+    char was = (*list)[from];
     const auto at = now.find(path);
-    // In a directory that a replay made lies what nobody has listed; a link may lead anywhere.
-    if (at == now.end() || (was != kLeftDirectory && at->second == kLeftDirectory))
+    // In a directory that a replay made lies what nobody has listed. Of what was prepared, another
+    // thing may have the name by now: a link, which may lead anywhere.
+    const bool directory = at != now.end() && at->second == kLeftDirectory;
+    if (directory && was == kLeftDirectory) was = kLeftFile;
+    if (at == now.end() || directory)
       if (auto removed = remove_left(was, path); !removed) return removed;
     end = before;
   }
@@ -586,7 +589,7 @@ Result<void> Maker::make(const Needed& n) {
                       : n.type == Needed::kFifo      ? S_IFIFO
                       : n.type == Needed::kSocket    ? S_IFSOCK
                                                      : S_IFLNK;
-  if (!at.fresh && n.type == Needed::kDirectory && S_ISLNK(at.st.st_mode)) {
+  if (!at.fresh && !ours_ && n.type == Needed::kDirectory && S_ISLNK(at.st.st_mode)) {
     if (auto made = directories(n.path, 0); !made) return std::move(made.error());
     return {};
   }
