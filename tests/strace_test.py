@@ -332,6 +332,13 @@ def test_commands_of_fcntl():
     assert "fsync(fd=#2)" in found[3] and "fsync(fd=#1)" in found[5], found
 
 
+def test_an_open_for_neither_reading_nor_writing():
+    """open(2), Linux-specific: access mode 3, which asks for both rights."""
+    report, sizes = replayed(['mkdir("/d", 0700) = 0', 'open("/d", O_ACCMODE) = -1 EISDIR (x)', 'open("/f", O_ACCMODE|O_CREAT|O_EXCL, 0600) = 3', 'read(3, 0x1, 1) = -1 EBADF (x)'])
+    assert (report["mismatched"], sizes) == (0, {"/d": None, "/f": 0}), (report["mismatches"], sizes)
+    same(calls(['open("/f", O_ACCMODE|O_CLOEXEC) = 3']), ['open(pathname="/f", flags=O_ACCMODE|O_CLOEXEC, mode=00) = 3'])
+
+
 def test_listings_of_32_bits_are_not_compared():
     lines = ['openat(AT_FDCWD, "/l", O_RDONLY|O_DIRECTORY) = 3', "getdents(3, /* 3 entries */, 32768) = 52", "getdents(3, /* 0 entries */, 32768) = 0", 'open("/l/known", O_RDONLY) = 4']
     for wide, lines in ((True, lines), (False, ['fstat64(0, {st_mode=S_IFCHR|0620, ...}) = 0', *lines])):
