@@ -934,6 +934,13 @@ def test_holes_are_where_the_trace_saw_them():
             assert os.stat(root.at("f")).st_blocks * 512 < 400_000 and os.stat(root.at("f")).st_size == 2097152
 
 
+def test_what_has_no_end_is_a_directory():
+    with Tmp() as tmp:  # of ext4
+        root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY) = 3', "lseek(3, 0, SEEK_END) = 9223372036854775807", "close(3) = 0"])
+        report = root()
+        assert os.path.isdir(root.at("/d")) and not any("cannot be there" in note for note in report["notes"]), report["notes"]
+
+
 def test_data_that_the_trace_wrote_was_not_there_before():
     with Tmp() as tmp:
         root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDWR) = 3', "lseek(3, 0, SEEK_END) = 300000", "lseek(3, 0, SEEK_DATA) = -1 ENXIO (x)",

@@ -265,6 +265,9 @@ void Needs::sought(const feign_activity& a, Effect effect, uint32_t file) {
   listed_from(a, file);
   if (a.flags == SEEK_DATA || a.flags == SEEK_HOLE) return sought_data(a, file);
   if (a.flags == SEEK_END && a.result >= 0 && static_cast<int64_t>(a.offset) <= a.result) {
+    // Of a directory of ext4 nothing is behind its end.
+    const bool unknown = names_.file(file).type == Namespace::Type::kUnknown;
+    if (a.result == INT64_MAX && unknown && !seen(file).changed) return is_directory(file);
     grew(file, static_cast<uint64_t>(a.result) - a.offset);
     seen(file).exact = true;
   }
