@@ -934,6 +934,16 @@ def test_holes_are_where_the_trace_saw_them():
             assert os.stat(root.at("f")).st_blocks * 512 < 400_000 and os.stat(root.at("f")).st_size == 2097152
 
 
+def test_ranges_that_the_trace_inserted_or_took_out():
+    """Of a file whose size is told when that is done, they are none of what it had, or some of it."""
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDWR) = 3', "fallocate(3, FALLOC_FL_INSERT_RANGE, 4096, 4096) = 0", "lseek(3, 0, SEEK_END) = 14096",
+                          'openat(AT_FDCWD, "/g", O_RDWR) = 4', "fallocate(4, FALLOC_FL_COLLAPSE_RANGE, 0, 4096) = 0", "lseek(4, 0, SEEK_END) = 15904"])
+        report = root()
+        assert {m["op"] for m in report["mismatches"]} <= {"fallocate"}, report["mismatches"]  # tmpfs has none
+        assert (os.path.getsize(root.at("/f")), os.path.getsize(root.at("/g"))) == (14096, 15904)
+
+
 def test_what_has_no_end_is_a_directory():
     with Tmp() as tmp:  # of ext4
         root = Root(tmp, ['openat(AT_FDCWD, "/d", O_RDONLY) = 3', "lseek(3, 0, SEEK_END) = 9223372036854775807", "close(3) = 0"])

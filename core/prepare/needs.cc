@@ -49,7 +49,8 @@ void Needs::grew(uint32_t file, uint64_t size) {
   if (size <= s.now) return;
   s.now = size;
   Namespace::File& f = names_.file(file);
-  if ((s.exact && s.changed) || size <= s.appended || f.surely_made()) {
+  const bool all_added = static_cast<int64_t>(s.added) >= 0 && size <= s.added;
+  if ((s.exact && s.changed) || all_added || f.surely_made()) {
     // Not there before the trace: it had come from another file.
     const auto at = cloned_.find(file);
     if (at == cloned_.end() || size <= at->second.to) return;
@@ -58,7 +59,7 @@ void Needs::grew(uint32_t file, uint64_t size) {
     return grew(clone.source, clone.from + (size - clone.to));
   }
   f.created = false;  // O_CREAT found it there
-  s.initial = std::max(s.initial, size - s.appended);
+  s.initial = std::max(s.initial, size - s.added);
 }
 
 // The file, or what it is a link to.
@@ -183,7 +184,7 @@ void Needs::wrote(const feign_activity& a, uint32_t file, uint64_t bytes) {
     s.now += bytes;
   else
     s.now = std::max(s.now, a.offset + bytes);
-  if ((a.marks & FEIGN_APPENDS) && !s.exact) s.appended += bytes;  // behind what there was
+  if ((a.marks & FEIGN_APPENDS) && !s.exact) s.added += bytes;
   s.changed = true;
 }
 
@@ -294,10 +295,11 @@ void Needs::allocated(const feign_activity& a, uint32_t file) {
   if (a.flags & FALLOC_FL_COLLAPSE_RANGE) {  // it must have reached further
     grew(file, a.offset + a.length + 1);
     s.now -= std::min(s.now, a.length);
-    s.exact = true;
+    if (!s.exact) s.added -= a.length;
   } else if (a.flags & FALLOC_FL_INSERT_RANGE) {
     grew(file, a.offset + 1);
     s.now += a.length;
+    if (!s.exact) s.added += a.length;
   } else if (!(a.flags & FALLOC_FL_KEEP_SIZE)) {
     s.now = std::max(s.now, a.offset + a.length);
   }

@@ -36,7 +36,7 @@ class Needs {
   struct Seen {              // of one file, by its number in names_
     uint64_t now = 0;        // bytes it has, as far as is known
     uint64_t initial = 0;    // bytes it must have had
-    uint64_t appended = 0;   // bytes that went behind what it had
+    uint64_t added = 0;      // bytes that went behind it or into it, less those taken out
     bool exact = false;      // `now` is not only the least: what it grows by from here on is known
     bool directory = false;  // … and is a directory
     // Which could not be removed, though no name in it was known: how many files were known by
