@@ -15,6 +15,7 @@ import tempfile
 import time
 
 from harness import BUILD, CORPUS, FEIGN, TOP, Skip, Tmp, after, feign, main, refuses, same_tree, sanitized, tree
+from strace_text import replayed
 
 SHIPPED = os.path.join(TOP, "examples", "git-clone.strace.gz")
 
@@ -108,6 +109,14 @@ def test_what_memory_lacks_is_done_by_hand():
             f.writelines(f"7 1000.{i:06d} {call} <0.000001>\n" for i, call in enumerate(calls))
         r = feign("replay", trace, "--root", fresh(tmp, "root"), "--json").json()
         assert {m["op"] for m in r["mismatches"]} <= {"fallocate"}, r["mismatches"]
+
+
+def test_what_failed_as_it_was_closed_is_closed():
+    """close(2): only what is no descriptor stays."""
+    opens, locks = 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', "flock(3, LOCK_EX|LOCK_NB) = 0"
+    for error in ("EIO", "ENOSPC", "EDQUOT", "EINTR"):
+        report, _ = replayed([opens, locks, f"close(3) = -1 {error} (x)", opens, locks])
+        assert report["mismatched"] == 0, (error, report["mismatches"])
 
 
 def test_threads_have_memory_for_the_paths_that_they_use():

@@ -373,6 +373,8 @@ feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcom
   }
   const bool conversion = a.op >= stdio && doing.kind == FEIGN_KIND_WRITE;  // EILSEQ, EOVERFLOW
   if (a.result < 0 && (conversion || by_circumstance(a.result) || by_arguments(a, doing))) {
+    // Linux gives a descriptor up even when close() fails, but not when it was none.
+    if (doing.effect == Effect::kClose && a.result != -EBADF) (void)made(c, a, fd, doing);
     outcome.result = c.emulated(a.result);
     return FEIGN_OK;
   }
