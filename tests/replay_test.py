@@ -111,6 +111,14 @@ def test_what_memory_lacks_is_done_by_hand():
         assert {m["op"] for m in r["mismatches"]} <= {"fallocate"}, r["mismatches"]
 
 
+def test_copies_that_ended_early_copy_as_much_again():
+    """A signal or a limit ends them, not the file that they read."""
+    report, sizes = replayed(['openat(AT_FDCWD, "/f", O_RDONLY) = 3', 'openat(AT_FDCWD, "/g", O_RDWR|O_CREAT|O_EXCL, 0600) = 4', "sendfile(4, 3, NULL, 1000) = 100",
+                              "sendfile(4, 3, [100] => [300], 1000) = 200", "lseek(3, 0, SEEK_CUR) = 100", "copy_file_range(3, NULL, 4, NULL, 1000, 0) = 50",
+                              "lseek(3, 0, SEEK_CUR) = 150", 'read(3, "x"..., 5000) = 350', "sendfile(4, 3, NULL, 1000) = 0", "lseek(4, 0, SEEK_END) = 350"])
+    assert (report["mismatched"], sizes) == (0, {"/f": 500, "/g": 350}), (report["mismatches"], sizes)
+
+
 def test_what_failed_as_it_was_closed_is_closed():
     """close(2): only what is no descriptor stays."""
     opens, locks = 'openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3', "flock(3, LOCK_EX|LOCK_NB) = 0"

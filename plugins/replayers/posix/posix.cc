@@ -306,6 +306,22 @@ bool by_arguments(const feign_activity& a, const Doing& doing) {
   }
 }
 
+// Moved fewer bytes than were asked for, and not since the file ended there: as many are moved
+// again, or the rest would come twice. (A copy ends early at a signal or limit.)
+bool falls_short(const feign_activity& a, const Doing& doing) {
+  if (a.result < 0 || static_cast<uint64_t>(a.result) >= a.length) return false;
+  switch (doing.effect) {
+    case Effect::kWrite:
+    case Effect::kPwrite:
+    case Effect::kPwrite2:
+      return true;
+    case Effect::kCopy:
+      return a.result != 0;
+    default:
+      return false;
+  }
+}
+
 // Of a call on a stream: what was in its buffer, or was to be written, was not written whole.
 // (A stream writes less than it is asked to only then; one that is not for writing says EBADF.)
 bool lost_bytes(const Context& c, const feign_activity& a, const Doing& doing) {
@@ -382,10 +398,7 @@ feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcom
     outcome.result = c.too_much();
     return FEIGN_OK;
   }
-  const bool writes = doing.effect == Effect::kWrite || doing.effect == Effect::kPwrite ||
-                      doing.effect == Effect::kPwrite2;
-  if (writes && a.result >= 0 && static_cast<uint64_t>(a.result) < a.length) {
-    // A write that was cut short: as much as was written, or the rest would come twice.
+  if (falls_short(a, doing)) {
     feign_activity less = a;
     less.length = static_cast<uint64_t>(a.result);
     outcome.result = made(c, less, fd, doing);
