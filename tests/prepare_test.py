@@ -951,6 +951,14 @@ def test_what_has_no_end_is_a_directory():
         assert os.path.isdir(root.at("/d")) and not any("cannot be there" in note for note in report["notes"]), report["notes"]
 
 
+def test_what_was_read_without_waiting_does_not_tell_where_a_file_ends():
+    with Tmp() as tmp:
+        root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDWR) = 3', 'preadv2(3, [{iov_base="x"..., iov_len=8192}], 1, 0, RWF_NOWAIT) = 4096', 'write(3, "x"..., 10) = 10',
+                          'pread64(3, "x"..., 100, 30000) = 100'])
+        report = root()
+        assert report["mismatched"] == 0 and os.path.getsize(root.at("/f")) == 30100, report["mismatches"]
+
+
 def test_data_that_the_trace_wrote_was_not_there_before():
     with Tmp() as tmp:
         root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDWR) = 3', "lseek(3, 0, SEEK_END) = 300000", "lseek(3, 0, SEEK_DATA) = -1 ENXIO (x)",

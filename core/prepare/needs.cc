@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -188,15 +189,17 @@ void Needs::wrote(const feign_activity& a, uint32_t file, uint64_t bytes) {
   s.changed = true;
 }
 
-void Needs::read(const feign_activity& a, uint32_t file) {
+void Needs::read(const feign_activity& a, Effect effect, uint32_t file) {
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
   if (a.result == -EISDIR) is_directory(file);
   if (a.result >= 0) names_.is_file(file);
   if (a.marks & FEIGN_APPENDS) return;
   if (done != 0) grew(file, a.offset + done);
-  // The end was met: that is how long it is. (What a modifier made longer met nothing.)
+  // The end was met: that is how long it is. (What a modifier made longer met nothing, nor did what
+  // reads no more than there is in memory.)
+  const bool nowait = effect == Effect::kPread2 && (a.flags & RWF_NOWAIT) != 0 && done != 0;
   if (a.result >= 0 && done < a.length && !(a.marks & (FEIGN_INHERITED | FEIGN_INJECTED)) &&
-      (done != 0 || seen(file).now == a.offset))
+      !nowait && (done != 0 || seen(file).now == a.offset))
     seen(file).exact = true;
 }
 
@@ -310,7 +313,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
     case Effect::kRead:
     case Effect::kPread:
     case Effect::kPread2:
-      return read(a, file);
+      return read(a, effect, file);
     case Effect::kCopy:
       return copied(a, file);
     case Effect::kIoctl:

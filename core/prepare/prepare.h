@@ -78,7 +78,7 @@ class Needs {
   void not_empty(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
   void is_link(const feign_activity& a, const Namespace::Touched& touched);
   void found(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
-  void read(const feign_activity& a, uint32_t file);
+  void read(const feign_activity& a, Effect effect, uint32_t file);
   void copied(const feign_activity& a, uint32_t file);
   void shared(const feign_activity& a, uint32_t file);
   void sought(const feign_activity& a, Effect effect, uint32_t file);

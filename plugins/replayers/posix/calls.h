@@ -188,17 +188,19 @@ struct Context {
   static uint64_t value(const feign_activity& a, uint32_t i) {
     return i < a.value_count ? a.values[i] : 0;
   }
-  // Without the hints that this file system does not know (tmpfs: RWF_NOWAIT).
+  // Without the hints that this file system does not know (tmpfs: RWF_DONTCACHE), and without
+  // RWF_NOWAIT: what could be done at once then is waited for.
   int64_t vectors2(const feign_activity& a, int fd, char* memory,
                    ssize_t (*call)(int, const iovec*, int, off64_t, int)) {
     constexpr uint32_t kAtomic = 64, kDontCache = 128,
                        kNoSignal = 256;  // younger than some headers
-    constexpr uint32_t kHints = RWF_NOWAIT | RWF_HIPRI | kAtomic | kDontCache | kNoSignal;
+    constexpr uint32_t kHints = RWF_HIPRI | kAtomic | kDontCache | kNoSignal;
     const auto with = [&](uint32_t flags) {
       return checked(call(fd, iov(a, memory), iov_count(a), offset2(a), static_cast<int>(flags)));
     };
-    const int64_t result = with(a.flags);
-    return result == -EOPNOTSUPP && (a.flags & kHints) ? with(a.flags & ~kHints) : result;
+    const uint32_t flags = a.flags & ~uint32_t{RWF_NOWAIT};
+    const int64_t result = with(flags);
+    return result == -EOPNOTSUPP && (flags & kHints) ? with(flags & ~kHints) : result;
   }
   off_t offset2(const feign_activity& a) {
     return (a.mode & 1) != 0 ? off_t{-1} : static_cast<off_t>(a.offset);

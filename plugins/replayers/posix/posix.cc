@@ -292,8 +292,9 @@ bool by_arguments(const feign_activity& a, const Doing& doing) {
       return doing.kind != FEIGN_KIND_SEEK && doing.effect != Effect::kReadlink;
     case EEXIST:
       return doing.effect == Effect::kMap;  // MAP_FIXED_NOREPLACE
-    case EAGAIN:
-      return doing.kind == FEIGN_KIND_OPEN;  // another process's lease
+    case EAGAIN:  // another process's lease; not in memory yet (RWF_NOWAIT)
+      return doing.kind == FEIGN_KIND_OPEN || doing.kind == FEIGN_KIND_READ ||
+             doing.kind == FEIGN_KIND_WRITE;
     case ENOENT:
       return a.handle != 0 && doing.kind != FEIGN_KIND_LIST;  // an empty path
     case EACCES:
@@ -307,7 +308,8 @@ bool by_arguments(const feign_activity& a, const Doing& doing) {
 }
 
 // Moved fewer bytes than were asked for, and not since the file ended there: as many are moved
-// again, or the rest would come twice. (A copy ends early at a signal or limit.)
+// again, or the rest would come twice. (A copy ends early at a signal or limit; what RWF_NOWAIT
+// reads, where memory has no more.)
 bool falls_short(const feign_activity& a, const Doing& doing) {
   if (a.result < 0 || static_cast<uint64_t>(a.result) >= a.length) return false;
   switch (doing.effect) {
@@ -317,6 +319,8 @@ bool falls_short(const feign_activity& a, const Doing& doing) {
       return true;
     case Effect::kCopy:
       return a.result != 0;
+    case Effect::kPread2:
+      return a.result != 0 && (a.flags & RWF_NOWAIT) != 0;
     default:
       return false;
   }
