@@ -138,6 +138,14 @@ def test_what_failed_as_it_was_closed_is_closed():
         assert report["mismatched"] == 0, (error, report["mismatches"])
 
 
+def test_requests_that_a_full_context_refused_are_not_made():
+    write = "{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset=%d}"
+    report, sizes = replayed(['openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', "io_setup(1, [0x7f00]) = 0", f"io_submit(0x7f00, 1, [{write % 0}]) = 1",
+                              f"io_submit(0x7f00, 1, [{write % 4096}]) = -1 EAGAIN (x)", "io_getevents(0x7f00, 1, 8, [{data=0, obj=0x1, res=512, res2=0}], NULL) = 1",
+                              "io_destroy(0x7f00) = 0"])
+    assert (report["mismatched"], sizes) == (0, {"/f": 512}), (report["mismatches"], sizes)
+
+
 def test_threads_have_memory_for_the_paths_that_they_use():
     """Not each of them for all that the trace has."""
     if sanitized():

@@ -292,9 +292,9 @@ bool by_arguments(const feign_activity& a, const Doing& doing) {
       return doing.kind != FEIGN_KIND_SEEK && doing.effect != Effect::kReadlink;
     case EEXIST:
       return doing.effect == Effect::kMap;  // MAP_FIXED_NOREPLACE
-    case EAGAIN:  // another process's lease; not in memory yet (RWF_NOWAIT)
+    case EAGAIN:  // another process's lease; not in memory yet (RWF_NOWAIT); a full context
       return doing.kind == FEIGN_KIND_OPEN || doing.kind == FEIGN_KIND_READ ||
-             doing.kind == FEIGN_KIND_WRITE;
+             doing.kind == FEIGN_KIND_WRITE || doing.effect == Effect::kAio;
     case ENOENT:
       return a.handle != 0 && doing.kind != FEIGN_KIND_LIST;  // an empty path
     case EACCES:
