@@ -1438,6 +1438,11 @@ def test_what_was_open_before_the_trace_is_opened_by_its_name():
                           "lseek(1</log>, 0, SEEK_CUR) = 50", "lseek(2</other>, 5, SEEK_SET) = 5", "lseek(2</other>, 0, SEEK_CUR) = 7"])
         report = root()
         assert os.path.getsize(root.at("log")) == 50 and [(m["recorded"], m["replayed"]) for m in report["mismatches"]] == [(7, 5)], report["mismatches"]
+    # Else it is there from then on.
+    with Tmp() as tmp:
+        root = Root(tmp, ['read(0</list>, "x", 50) = 50', "lseek(0</list>, -30, SEEK_CUR) = 120", 'read(0</list>, "x", 1000) = 80', "lseek(0</list>, 0, SEEK_CUR) = 200"])
+        report = root()
+        assert [(m["recorded"], m["replayed"]) for m in report["mismatches"]] == [(120, 20)], report["mismatches"]
 
 
 if __name__ == "__main__":

@@ -263,6 +263,7 @@ struct Context {
   int64_t clone(const feign_activity& a, int fd);
   int inherited(uint32_t handle, uint32_t path);
   void place(const feign_activity& a, Effect effect, int fd);
+  static void is_elsewhere(const feign_activity& a, int fd, int64_t is);
   int64_t fallocate(const feign_activity& a, int fd);
   int64_t fadvise(const feign_activity& a, int fd);
   int64_t flock(const feign_activity& a, int fd);

@@ -305,6 +305,12 @@ void Context::place(const feign_activity& a, Effect effect, int fd) {
     (void)::lseek(fd, static_cast<off_t>(a.offset), SEEK_SET);
 }
 
+// It had been moved before that was told: from here on it is where it was then.
+void Context::is_elsewhere(const feign_activity& a, int fd, int64_t is) {
+  if (a.flags == SEEK_CUR && a.result >= 0 && is >= 0 && is != a.result)
+    (void)::lseek(fd, a.result, SEEK_SET);
+}
+
 int64_t Context::fallocate(const feign_activity& a, int fd) {
   if (a.result == -EINVAL) return emulated(a.result);  // mostly about a size that is not known
   const int64_t result = checked(::fallocate(

@@ -409,6 +409,8 @@ feign_status Replayer::execute(Context& c, const feign_activity& a, feign_outcom
     return FEIGN_OK;
   }
   outcome.result = made(c, a, fd, doing);
+  if ((a.marks & FEIGN_INHERITED) && doing.effect == Effect::kSeek)
+    c.is_elsewhere(a, fd, outcome.result);
   const bool by_name = a.handle == 0 || doing.kind == FEIGN_KIND_OPEN;
   if (outcome.result == -EACCES && (a.result >= 0 || a.result == -ENODATA) &&
       c.permit(a, by_name ? -1 : fd)) [[unlikely]]
