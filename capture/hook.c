@@ -116,6 +116,7 @@ static void submitted(struct thread* t, const struct described* d, const long* a
     feign_put_offset(&r, (uint64_t)one->aio_offset);
     feign_put_length(&r, bytes);
     feign_put_flags(&r, one->aio_lio_opcode);
+    feign_put_mode(&r, (uint32_t)one->aio_rw_flags);
     feign_put_value(&r, (uint64_t)a[0]);
     feign_record_end(&r);
     start = end;

@@ -247,6 +247,7 @@ int readdir(unsigned int fd, struct old_linux_dirent *dirp, unsigned int count);
 //@ replay c.aio_setup(a)
 int io_setup(unsigned int nr_events, aio_context_t *ctx);
 
+// The activity's flags are the request's opcode, its mode the flags that pwritev2 has, too.
 //@ op 41 io_submit kind=other effect=aio result=number
 //@ args value:0 - iocbs
 //@ replay c.aio_submit(a, fd)

@@ -238,7 +238,8 @@ static int by_kernel(int file) {
     requests[i].aio_fildes = (unsigned)file;
     requests[i].aio_buf = (unsigned long)data;
     requests[i].aio_nbytes = i < 2 ? 700 : 1000;
-    requests[i].aio_offset = i < 2 ? 700 * i : 400;
+    requests[i].aio_offset = i < 2 ? 0 : 400;
+    requests[i].aio_rw_flags = i == 1 ? 0x10 : 0;  /* RWF_APPEND */
   }
   if (syscall(SYS_io_setup, 8, &ring) != 0) return 77;
   if (syscall(SYS_io_submit, ring, 2, all) != 2 || syscall(SYS_io_getevents, ring, 2, 3, events, 0) != 2) return 1;
@@ -260,8 +261,9 @@ static int by_libc(int file) {
   return aio_return(requests + 2) != 1000;
 }
 int main(int argc, char** argv) {
-  const int file = open("f", O_CREAT | O_RDWR, 0600);
-  return argc > 1 ? by_kernel(file) : by_libc(file);
+  const int file = open("f", O_CREAT | O_TRUNC | O_RDWR, 0600);
+  const int failed = argc > 1 ? by_kernel(file) : by_libc(file);
+  return failed ? failed : lseek(file, 0, SEEK_END) != 1400;
 }
 """
 

@@ -138,6 +138,14 @@ def test_what_failed_as_it_was_closed_is_closed():
         assert report["mismatched"] == 0, (error, report["mismatches"])
 
 
+def test_requests_go_where_their_flags_say():
+    write = "{aio_data=0, aio_rw_flags=%s, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset=0}"
+    for flag in ("RWF_APPEND", "RWF_DSYNC|RWF_APPEND", "0x10"):
+        report, sizes = replayed(['openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', "ftruncate(3, 1000) = 0", "io_setup(4, [0x7f00]) = 0", f"io_submit(0x7f00, 1, [{write % flag}]) = 1",
+                                  "io_getevents(0x7f00, 1, 8, [{data=0, obj=0x1, res=512, res2=0}], NULL) = 1", "lseek(3, 0, SEEK_END) = 1512", "io_destroy(0x7f00) = 0"])
+        assert (report["mismatched"], sizes) == (0, {"/f": 1512}), (flag, report["mismatches"], sizes)
+
+
 def test_requests_that_a_full_context_refused_are_not_made():
     write = "{aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=3, aio_nbytes=512, aio_offset=%d}"
     report, sizes = replayed(['openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 3', "io_setup(1, [0x7f00]) = 0", f"io_submit(0x7f00, 1, [{write % 0}]) = 1",

@@ -226,7 +226,8 @@ void Resolve::aio_call(feign_activity& a, Thread& t) {
   const bool writes = a.flags == 1 || a.flags == 8;
   if (!succeeded(a) || d == nullptr || d->file == 0 || !writes) return;
   uint64_t& size = names_.file(d->file).size;
-  if (d->flags & O_APPEND) {
+  const bool appends = (d->flags & O_APPEND) && (a.mode & kRwfNoAppend) == 0;
+  if (appends || (a.mode & kRwfAppend)) {
     a.marks |= FEIGN_APPENDS;
     a.offset = size;
   }

@@ -44,6 +44,13 @@ class Arguments {
   uint32_t hint(int32_t fd, std::string_view annotation);
   // … between quotes.
   uint32_t text_of(std::string_view quoted);
+  // The flags that `text` begins with, by their names in an argument's table or as numbers; 0 if it
+  // begins with none.
+  uint64_t flags_at(const CallArg& arg, std::string_view text) {
+    Scan s(text);
+    uint64_t value = 0;
+    return flags(arg, s, value) ? value : 0;
+  }
 
  private:
   bool listed(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values,

@@ -644,6 +644,7 @@ void Source::ends_later(Process& thread) {
 
 // io_submit's array: each request that was accepted becomes an activity of its own.
 feign_status Source::requests(Held& first, int64_t accepted) {
+  constexpr std::string_view kHow = "aio_rw_flags=";
   const std::string_view all = trace_.arguments.requests();
   const Held blank = first;
   int64_t count = 0;
@@ -673,6 +674,12 @@ feign_status Source::requests(Held& first, int64_t accepted) {
       if (opcode < 0 && one.substr(0, 120).find(name) != std::string_view::npos) opcode = code;
     Held& h = count == 0 ? first : queue_.add();
     if (count != 0) h = blank;
+    if (const size_t p = one.find(kHow); p != std::string_view::npos) {
+      const Call& same = posix_calls()[FEIGN_POSIX_PWRITEV2];
+      const std::string_view how = one.substr(p + kHow.size());
+      h.a.mode =
+          static_cast<uint32_t>(trace_.arguments.flags_at(same.args[same.arg_count - 1], how));
+    }
     h.a.handle = FEIGN_FD(fd);
     if (const size_t p = one.find("fildes="); p != std::string_view::npos) {
       const std::string_view rest = one.substr(p);

@@ -50,6 +50,8 @@ int64_t Context::aio_submit(const feign_activity& a, int fd) {
     request.aio_buf = reinterpret_cast<uintptr_t>(reads ? read_buffer : r->write_buffer);
     request.aio_nbytes = fit(a.length);
     request.aio_offset = static_cast<int64_t>(a.offset);
+    constexpr uint32_t kKept = RWF_DSYNC | RWF_SYNC | kRwfAppend | kRwfNoAppend;  // no mere hints
+    request.aio_rw_flags = static_cast<__kernel_rwf_t>(a.mode & kKept);
   }
   iocb* requests = &request;
   to.under_way.fetch_add(1);
