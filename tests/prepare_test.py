@@ -642,7 +642,8 @@ def test_what_failed_for_the_machine_of_then_changes_nothing():
 def test_what_failed_for_its_arguments_fails_again():
     with Tmp() as tmp:  # the long path goes through a file; the attribute is none that a replay makes
         root = Root(tmp, ['openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0644) = 3', 'fsetxattr(3, "security.x", "v", 1, 0) = 0', "flistxattr(3, NULL, 1) = -1 ERANGE (x)",
-                          f'chmod("/f/{"x/" * 2050}", 0700) = -1 ENAMETOOLONG (x)'])
+                          f'chmod("/f/{"x/" * 2050}", 0700) = -1 ENAMETOOLONG (x)', 'openat(AT_FDCWD, "/large", O_RDONLY) = -1 EOVERFLOW (x)',
+                          "copy_file_range(3, [-1], 3, NULL, 10, 0) = -1 EOVERFLOW (x)", "lseek(3, 0, SEEK_CUR) = 0"])
         report = root()
         assert report["mismatched"] == 0, report["mismatches"]
 

@@ -297,6 +297,8 @@ bool by_arguments(const feign_activity& a, const Doing& doing) {
              doing.kind == FEIGN_KIND_WRITE || doing.effect == Effect::kAio;
     case ENOENT:
       return a.handle != 0 && doing.kind != FEIGN_KIND_LIST;  // an empty path
+    case EOVERFLOW:  // for a program of 32 bits; or a copy from where no offset may be
+      return doing.kind != FEIGN_KIND_SEEK;
     case EACCES:
     case EPERM:
     case ENAMETOOLONG:  // a path goes by directories here, and is shorter or longer than then
