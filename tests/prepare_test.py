@@ -1236,6 +1236,11 @@ def test_only_what_the_trace_changes_is_looked_at_again():
         assert os.path.getsize(root.at("many/3")) == 5
 
 
+def test_what_mkdir_found_is_a_file_if_nothing_can_be_below_it():
+    with Tmp() as tmp:
+        assert Root(tmp, ['rename("/f", "/d") = 0', 'mkdir("/d", 0755) = -1 EEXIST (File exists)', 'open("/d/x", O_WRONLY) = -1 ENOTDIR (Not a directory)'])()["mismatched"] == 0
+
+
 def test_what_was_asked_for_as_a_directory_and_refused_is_a_file():
     with Tmp() as tmp:
         root = Root(tmp, ['openat(AT_FDCWD, "/a", O_RDONLY|O_PATH) = 3', "fchdir(3) = -1 ENOTDIR (Not a directory)", 'link("/a", "/b") = 0', 'openat(AT_FDCWD, "/c", O_RDONLY) = 4',

@@ -316,7 +316,8 @@ uint32_t Namespace::known_above(uint32_t slot) const {
 // it was told to be directories.
 bool Namespace::not_directory_above(uint32_t slot) {
   const uint32_t parent = slots_[slot].parent, above = known_above(slot);
-  if (is_directory(above) && above == parent) return false;
+  const bool supposed = above == parent && files_[slots_[above].file].supposed;
+  if (is_directory(above) && above == parent && !supposed) return false;
   const bool known = above != 0 && files_[slots_[above].file].type != Type::kDirectory;
   const uint32_t file = known ? above : parent;
   if (slots_[file].parent == 0) return false;
