@@ -36,7 +36,8 @@ def put(op, arg, befores):
     if op.effect == "readlink" and arg.role == "path":
         return f"put_string(r, {field}, a[{i}], of_readlink(result, a[{i + 2}]));"
     if arg.role in ("path", "path2", "text2"):
-        return f"put_string(r, {field}, a[{i}], result);"
+        second = any(a.role in ("path", "text2") and a.position < i for a in op.args)
+        return f"put_string(r, {field}, a[{i}], {'of_second(result)' if second else 'result'});"
     if arg.role == "readback2":
         return f"put_output(r, {field}, a[{i}], result);"
     if arg.role in ("length", "offset"):

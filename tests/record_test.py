@@ -884,6 +884,39 @@ def test_what_a_recording_must_not_change():
         assert sum(bool(re.search(r" (clone3|execve)\(.*= -EFAULT", line)) for line in lines) == 8
 
 
+NAMES_NOWHERE = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(void) {
+  static char longest[5000];
+  char* const nowhere = (char*)8;
+  memset(longest, 'x', sizeof longest - 1);
+  if (rename("missing/x", nowhere) == 0 || errno != ENOENT) return 1;
+  if (rename(longest, nowhere) == 0 || errno != ENAMETOOLONG) return 2;
+  if (renameat(AT_FDCWD, "f/x", AT_FDCWD, nowhere) == 0 || errno != ENOTDIR) return 3;
+  if (link("missing", nowhere) == 0 || errno != ENOENT) return 4;
+  if (symlink("", nowhere) == 0 || errno != ENOENT) return 5;
+  if (rename("missing", "second") == 0 || errno != ENOENT) return 6;
+  return rename("f", nowhere) == 0 || errno != EFAULT ? 7 : 0;
+}
+"""
+
+
+def test_a_second_name_that_is_not_read_need_not_be_there():
+    """The kernel says that the first one leads nowhere, and does not look."""
+    with Tmp() as tmp:
+        os.mkdir(os.path.join(tmp, "w"))
+        with open(os.path.join(tmp, "w", "f"), "w", encoding="ascii"):
+            pass
+        _, _, _, text = recorded_program(tmp, NAMES_NOWHERE)
+        assert len(re.findall(r" (?:rename(?:at)?|link|symlink)\(.*= -E", text)) == 7, text
+        assert re.search(r' rename\(.*/missing", .*/second"\) = -ENOENT', text), text
+
+
 def test_a_command_may_remove_what_it_is_recorded_into():
     """As rm -r * and git clean do where the trace lies: what was recorded before is there, and what the running programs do."""
     needs_capture()
