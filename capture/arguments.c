@@ -34,6 +34,7 @@ static int unsure(long result) {
     case EISDIR:
     case EXDEV:
     case EOPNOTSUPP:
+    case EADDRINUSE:
       return 0;
     default:
       return 1;

@@ -917,6 +917,48 @@ def test_a_second_name_that_is_not_read_need_not_be_there():
         assert re.search(r' rename\(.*/missing", .*/second"\) = -ENOENT', text), text
 
 
+BINDS = r"""
+#include <sys/socket.h>
+#include <sys/un.h>
+int main(void) {
+  struct sockaddr_un at = {AF_UNIX, "name"};
+  return bind(socket(AF_UNIX, SOCK_STREAM, 0), (void*)&at, sizeof at) != 0;
+}
+"""
+
+
+def test_a_socket_gets_its_name_where_the_program_works():
+    """Though that is the only name in the trace."""
+    with Tmp() as tmp:
+        _, work, trace, _ = recorded_program(tmp, BINDS)
+        replays(trace, tmp, os.path.realpath(work), 1)
+
+
+BINDS_AGAIN = r"""
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+int main(void) {
+  struct sockaddr_un at = {AF_UNIX, "name"};
+  for (int i = 0; i < 2; ++i)
+    if (bind(socket(AF_UNIX, SOCK_STREAM, 0), (void*)&at, sizeof at) == 0 || errno != EADDRINUSE) return 1;
+  return 0;
+}
+"""
+
+
+def test_a_name_that_a_socket_could_not_get_as_it_is_in_use():
+    """What has it was there before, and is for the replay."""
+    with Tmp() as tmp:
+        work = os.path.realpath(os.path.join(tmp, "w"))
+        os.mkdir(work)
+        with open(os.path.join(work, "name"), "w", encoding="ascii"):
+            pass
+        _, _, trace, text = recorded_program(tmp, BINDS_AGAIN)
+        assert len(re.findall(r' bind\(.*/name"\) = -EADDRINUSE', text)) == 2, text
+        replays(trace, tmp, work, 1)
+
+
 def test_a_command_may_remove_what_it_is_recorded_into():
     """As rm -r * and git clean do where the trace lies: what was recorded before is there, and what the running programs do."""
     needs_capture()

@@ -402,7 +402,6 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       a.mode = S_IFSOCK | 0777;
       a.mode &= ~t.place->umask;
       a.handle = FEIGN_CWD;
-      a.file = 0;
       return path_call(r, t, effect);
     default:
       return path_call(r, t, effect);
