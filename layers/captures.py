@@ -173,7 +173,7 @@ def wrapper(layer, op, name, prototype, keys):
             out.append(f"  const int handle2 = descriptor({stream});\n")
             puts.append("feign_put_fd(&record, FEIGN_FIELD_HANDLE2, handle2);")
         elif a.role == "path":
-            puts.append(f"if ({a.name} != NULL) feign_put_path(&record, {a.name}, strlen({a.name}));")
+            puts.append(f"if ({a.name} != NULL && result != -EFAULT) feign_put_path(&record, {a.name}, strlen({a.name}));")
         elif a.role in ("flags", "offset", "mode") or (a.role == "length" and "length" not in keys):
             parameter = keys.get(a.role) or a.name
             if a.role == "length" and parameter not in names:

@@ -1225,5 +1225,24 @@ def test_a_call_that_a_handler_left_takes_no_later_ones_record():
         assert feign("info", trace, "--json").json()["ops"]["stdio:fread"]["count"] == 200000
 
 
+
+NAMES_NOWHERE = r"""
+#include <errno.h>
+#include <stdio.h>
+int main(void) {
+  char* const nowhere = (char*)8;
+  FILE* f = fopen("f", "w");
+  if (fopen(nowhere, "r") != NULL || errno != EFAULT) return 1;
+  if (remove(nowhere) == 0 || errno != EFAULT) return 2;
+  return freopen(nowhere, "r", f) != NULL || errno != EFAULT ? 3 : 0;
+}
+"""
+
+
+def test_a_name_that_is_not_there_stays_a_failure():
+    streams_replay(NAMES_NOWHERE)
+
+
+
 if __name__ == "__main__":
     main(globals())
