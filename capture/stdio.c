@@ -347,6 +347,17 @@ static int flush_one(FILE* stream) {
   return result != EOF ? 0 : EOF;
 }
 
+/* Of a number's bytes; libc's own goes to a stream's buffer by no call that is seen. */
+EXPORT int wrap_getw(FILE* stream) __asm__("getw");
+int wrap_getw(FILE* stream) {
+  int word;
+  return wrap_fread(&word, sizeof word, 1, stream) == 1 ? word : EOF;
+}
+EXPORT int wrap_putw(int word, FILE* stream) __asm__("putw");
+int wrap_putw(int word, FILE* stream) {
+  return wrap_fwrite(&word, sizeof word, 1, stream) == 1 ? 0 : EOF;
+}
+
 /* error() and error_at_line() flush standard output by no call that is seen: it is flushed before.
  * Their arguments, which only they know how to find, stay where they are; nor is a thread cancelled
  * in them. */

@@ -1243,6 +1243,27 @@ def test_a_name_that_is_not_there_stays_a_failure():
     streams_replay(NAMES_NOWHERE)
 
 
+MOVES_WORDS = r"""
+#include <stdio.h>
+int main(void) {
+  FILE* f = fopen("f", "w+");
+  for (int i = 0; i < 3000; ++i)
+    if (putw(i, f) != 0) return 1;
+  rewind(f);
+  for (int i = 0; i < 2000; ++i)
+    if (getw(f) != i) return 2;
+  if (ftell(f) != 8000) return 3;
+  fseek(f, -6, SEEK_END); /* one, and a half of one */
+  return getw(f) == EOF || getw(f) != EOF || !feof(f) || fclose(f) != 0;
+}
+"""
+
+
+def test_words_are_bytes_of_their_stream():
+    """Read by libc itself, what filled the buffer was made, and what was taken out of it was, too."""
+    streams_replay(MOVES_WORDS)
+
+
 
 if __name__ == "__main__":
     main(globals())
