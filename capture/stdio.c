@@ -237,10 +237,11 @@ static int has_error(const struct held* h) {
   return h->stream != NULL && (h->stream->_flags & kError) != 0;
 }
 
+enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
+
 /* A stream without a buffer, or one that a line ends in, has been written, but for what comes after
  * its last line: a replay, which has neither lines nor such streams, writes it then. */
 static void wrote(const struct held* h, FILE* stream, int64_t result) {
-  enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
   if ((stream->_flags & (kUnbuffered | kByLine)) == 0 || descriptor(stream) < 0) return;
   const size_t left = __fpending(stream);
   const int some = stream->_mode <= 0 && result > 0 && left < h->pending + (size_t)result;
@@ -286,6 +287,10 @@ static int each_stream(int (*visit)(FILE*)) {
 /* As libc writes what a stream has: unlike fflush() it knows where in the file it is then. One that
  * is read from may be locked for long. */
 static int flush_one(FILE* stream);
+
+static int flush_lines_of(FILE* stream) {
+  return (stream->_flags & kByLine) != 0 ? flush_one(stream) : 0;
+}
 
 /* One that a thread is reading from, or writing to, is left to libc, which waits for nobody. */
 static int flush_free_one(FILE* stream) {

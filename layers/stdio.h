@@ -227,6 +227,8 @@ void rewind(FILE *stream);
 //@ replay c.fflush(a)
 //@ capture first="const int failed = stream == NULL && each_stream(flush_one) != 0" result="r == 0 && !failed ? 0 : -e" return="failed ? EOF : r"
 int fflush(FILE *stream);
+//@ variant int fcloseall(void) | stream=NULL
+//@ variant void _flushlbf(void) | stream=NULL first="each_stream(flush_lines_of)" result=0
 
 //@ op 24 setvbuf kind=other effect=use result=zero
 //@ args fd - flags:buffering length

@@ -1264,6 +1264,28 @@ def test_words_are_bytes_of_their_stream():
     streams_replay(MOVES_WORDS)
 
 
+FLUSHES_SOME = r"""
+#include <stdio.h>
+#include <stdio_ext.h>
+int main(void) {
+  FILE *lines = fopen("lines", "w"), *whole = fopen("whole", "w");
+  setvbuf(lines, NULL, _IOLBF, 0);
+  fputs("no end", lines);
+  fputs("in a buffer", whole);
+  _flushlbf();
+  fputs(" of it", lines);
+  if (fcloseall() != 0) return 1;
+  fputs("after", whole);
+  return 0;
+}
+"""
+
+
+def test_all_ways_of_writing_what_streams_have():
+    """_flushlbf() and fcloseall() write it as fflush() does, and it is written once."""
+    streams_replay(FLUSHES_SOME)
+
+
 
 if __name__ == "__main__":
     main(globals())
