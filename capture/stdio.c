@@ -292,6 +292,25 @@ static int flush_lines_of(FILE* stream) {
   return (stream->_flags & kByLine) != 0 ? flush_one(stream) : 0;
 }
 
+/* Before libc fills the buffer of a stream that has none, or lines in it, it writes what standard
+ * output has, if lines end that. */
+static void lines_go_first(FILE* stream) {
+  enum { kNoReads = 4 }; /* _IO_NO_READS */
+  if ((stream->_flags & (kUnbuffered | kByLine)) == 0 ||
+      (stream->_flags & (kEnd | kNoReads)) != 0 || stream->_mode > 0 ||
+      stream->_IO_read_ptr != stream->_IO_read_end || stdout == NULL)
+    return;
+  const int e = errno;
+  (void)flush_lines_of(stdout);
+  errno = e;
+}
+/* fread() reads past a buffer that has no room for so much. */
+static void lines_go_before(FILE* stream, size_t bytes) {
+  const char* const base = stream->_IO_buf_base;
+  if (bytes != 0 && bytes < (base != NULL ? (size_t)(stream->_IO_buf_end - base) : BUFSIZ))
+    lines_go_first(stream);
+}
+
 /* One that a thread is reading from, or writing to, is left to libc, which waits for nobody. */
 static int flush_free_one(FILE* stream) {
   if (ftrylockfile(stream) != 0) return 0;

@@ -65,7 +65,7 @@ int fclose(FILE *stream);
 //@ op 10 fread kind=read effect=read result=bytes
 //@ args buf - length fd
 //@ replay c.fread(a)
-//@ capture arguments="ptr, 1, size * bytes, stream" length="size * bytes" result="r != 0 || !ferror(stream) ? r : -e" return="items(r, size, bytes)"
+//@ capture arguments="ptr, 1, size * bytes, stream" first="lines_go_before(stream, size * bytes)" length="size * bytes" result="r != 0 || !ferror(stream) ? r : -e" return="items(r, size, bytes)"
 size_t fread(void *ptr, size_t size, size_t bytes, FILE *stream);
 //@ variant size_t __fread_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream) | arguments="ptr, room, 1, most(size, bytes), stream"
 //@ variant size_t __fread_unlocked_chk(void *ptr, size_t room, size_t size, size_t bytes, FILE *stream) | arguments="ptr, room, 1, most(size, bytes), stream"
@@ -79,7 +79,7 @@ size_t fwrite(const void *ptr, size_t size, size_t bytes, FILE *stream);
 //@ op 12 fgetc kind=read effect=read result=bytes
 //@ args fd
 //@ replay c.gets(a)
-//@ capture length=1 result="r != EOF ? 1 : ferror(stream) ? -e : 0"
+//@ capture first="lines_go_first(stream)" length=1 result="r != EOF ? 1 : ferror(stream) ? -e : 0"
 int fgetc(FILE *stream);
 //@ variant int __uflow(FILE *stream)
 //@ variant int _IO_getc(FILE *stream)
@@ -95,7 +95,7 @@ int fgetc(FILE *stream);
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="result > 0 ? result + at_end(stream) : r == NULL" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
+//@ capture first="lines_go_first(stream)" length="result > 0 ? result + at_end(stream) : r == NULL" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
 //@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream)
 //@ variant char *__fgets_unlocked_chk(char *s, size_t room, int size, FILE *stream)
@@ -107,7 +107,7 @@ char *fgets(char *s, int size, FILE *stream);
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture length="r > 0 ? r + at_end(stream) : 1" result="r > 0 ? r : nothing_read(stream, e)"
+//@ capture first="lines_go_first(stream)" length="r > 0 ? r + at_end(stream) : 1" result="r > 0 ? r : nothing_read(stream, e)"
 ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ variant ssize_t getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
 //@ variant ssize_t __getdelim(char **lineptr, size_t *n, int delimiter, FILE *stream)
@@ -115,7 +115,7 @@ ssize_t getline(char **lineptr, size_t *n, FILE *stream);
 //@ op 15 fscanf kind=read effect=read result=bytes
 //@ args fd - -
 //@ replay c.gets(a)
-//@ capture before=position(stream) result="scanned(stream, before, r, e)" length="result > 0 ? result + at_end(stream) : at_end(stream)" call="vfscanf(stream, format, list)"
+//@ capture first="lines_go_first(stream)" before=position(stream) result="scanned(stream, before, r, e)" length="result > 0 ? result + at_end(stream) : at_end(stream)" call="vfscanf(stream, format, list)"
 int fscanf(FILE *stream, const char *format, ...);
 //@ variant int __isoc99_fscanf(FILE *stream, const char *format, ...) | call="__isoc99_vfscanf(stream, format, list)"
 //@ variant int vfscanf(FILE *stream, const char *format, va_list list)

@@ -1286,6 +1286,50 @@ def test_all_ways_of_writing_what_streams_have():
     streams_replay(FLUSHES_SOME)
 
 
+PROMPTS = r"""
+#include <stdio.h>
+int main(void) {
+  char text[100];
+  int c;
+  setvbuf(stdin, NULL, _IONBF, 0);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  fputs("one? ", stdout);
+  if (getchar() != 'a') return 1;
+  fputs("a line? ", stdout);
+  if (fgets(text, sizeof text, stdin) == NULL) return 2;
+  printf("%sa number? ", text);
+  if (scanf("%d", &c) != 1) return 3;
+  fputs("bytes? ", stdout);
+  if (fread(text, 1, 3, stdin) != 3) return 4;
+  fputs("none? ", stdout);
+  if (getchar() != EOF) return 5;
+  fputs("none again? ", stdout);
+  if (getchar() != EOF) return 6;
+  fputs("end", stdout);
+  return 0;
+}
+"""
+
+
+def test_lines_are_written_before_something_is_asked_for():
+    """What standard output has of a line, as libc reads for a stream without a buffer (`stdbuf -i0 -oL`); and when it does not."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, work, writes = os.path.join(tmp, "program"), os.path.join(tmp, "w"), []
+        compile_text(PROMPTS, program)
+        os.mkdir(work)
+        for n, layers in enumerate(((), ("--layer", "stdio"))):
+            trace, text = os.path.join(tmp, f"{n}.feign"), os.path.join(tmp, "t.txt")
+            with open(os.path.join(work, "out"), "wb") as out:
+                done = subprocess.run([FEIGN, "record", "-q", "-o", trace, "--layer", "posix", *layers, "--", program], cwd=work,
+                                      input=b"a b c\n12 xy", stdout=out, stderr=subprocess.PIPE, timeout=60, check=False)
+            assert done.returncode == 0, (done.returncode, done.stderr)
+            assert feign("convert", "-q", trace, text).status == 0
+            with open(text, encoding="utf-8") as f:
+                writes.append(re.findall(r" write\(.*?count=(\d+)", f.read()))
+        assert writes[0] == writes[1] and len(writes[0]) > 3, writes
+        replays(trace, tmp, work, 1)
+
 
 if __name__ == "__main__":
     main(globals())
