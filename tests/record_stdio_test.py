@@ -1331,5 +1331,36 @@ def test_lines_are_written_before_something_is_asked_for():
         replays(trace, tmp, work, 1)
 
 
+
+IS_KILLED = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("f", "w");
+  fputs("written", f);
+  fflush(f);
+  if (fork() == 0) pause(); /* its end nobody is told */
+  fputs("lost", f);
+  kill(0, SIGKILL);
+  return 0;
+}
+"""
+
+
+def test_what_a_signal_kept_from_being_written_stays_so():
+    """Of the command, and of what ends with it: nobody in the trace is told that. Nor is anybody without system calls."""
+    needs_capture()
+    for layers in (("--layer", "posix"), ()):
+        with Tmp() as tmp:
+            program, trace, work = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w"))
+            compile_text(IS_KILLED, program)
+            os.mkdir(work)
+            r = feign("record", "-q", "-o", trace, "--layer", "stdio", *layers, "--", "setsid", "--wait", program, cwd=work)
+            assert r.status == 137, (r.status, r.err)
+            replays(trace, tmp, work, 1)
+
+
+
 if __name__ == "__main__":
     main(globals())

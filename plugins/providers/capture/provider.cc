@@ -471,6 +471,7 @@ void Provider::tell_who_goes_on() {
     while (std::getline(environment, one, '\0') && one != std::string("FEIGN_CAPTURE=") + folder) {
     }
     if (!environment || !std::getline(name, one)) continue;
+    going_.erase(pid);
     if (count++ < 3) who += (who.empty() ? "" : ", ") + one + " " + std::to_string(pid);
   }
   if (count != 0)
@@ -527,6 +528,7 @@ feign_status Provider::emit(const Lane& lane, const Item& item, uint32_t op, fei
   a->host = mine;
   a->op = op;
   a->start_ns = time(item.start);
+  last_start_ = std::max(last_start_, a->start_ns);
   a->duration_ns = time(item.end) - a->start_ns;
   a->compute_ns = ns(item.own);
   if (item.depth == 0 && std::exchange(process.fresh, false) && control_.start != 0) {
@@ -585,7 +587,6 @@ void Provider::keep_account(const Lane& lane, const Item& item, Effect effect, f
 
 feign_status Provider::ended() {
   tell_what_is_missing();
-  tell_who_goes_on();
   for (const auto& [host, how, bound] : aligned_)
     for (const auto& [key, lane] : lanes_)
       if (lane->process().host == host) {
@@ -604,7 +605,10 @@ feign_status Provider::next(size_t want, feign_sink* out) {
     feign_status s = emit_owed(out, emitted);
     if (s >= 0 && !emitted) {
       Lane* const lane = taken_ != nullptr ? std::exchange(taken_, nullptr) : first();
-      if (lane == nullptr) return ended();
+      if (lane == nullptr) {
+        if (all_end()) continue;
+        return ended();
+      }
       if (reaps(*lane)) {
         in_line(lane);
         continue;

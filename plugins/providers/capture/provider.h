@@ -207,6 +207,7 @@ class Provider {
   void tell_who_goes_on();
   uint64_t made_after(Pid pid, uint64_t moment) const;
   bool reaps(Lane& lane);
+  bool all_end();
   void is_made(const Lane& lane, int32_t child, bool thread);
   bool makes(Process& child);
   bool makes_children(Process& maker);
@@ -261,7 +262,8 @@ class Provider {
   std::vector<uint32_t> ended_;                           // … of one that is, to be told
   std::vector<Process*> unmade_;                          // to be told, too: see makes()
   std::unordered_map<uint32_t, uint32_t> streams_;        // those that go on as others
-  uint64_t told_at_ = 0;
+  uint64_t told_at_ = 0, last_start_ = 0;
+  bool all_ended_ = false;
   Lane* taken_ = nullptr;  // first(), and still to come after what was put in before its call
   uint32_t firsts_[FEIGN_CAPTURE_LEFT_OUT] = {}, ops_[FEIGN_CAPTURE_LEFT_OUT] = {};
   std::vector<std::unique_ptr<OwnLayer>> third_;  // layers of third parties

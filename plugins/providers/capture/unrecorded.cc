@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "layers/posix_ops.h"
 #include "providers/capture/provider.h"
@@ -65,6 +66,21 @@ bool Provider::reaps(Lane& lane) {
   if (last != nullptr) makes_children(*last);
   going_.erase(who);
   return true;
+}
+
+// Those that a signal ended, and nobody was told: when all calls were, for what they had open. (Of
+// a recording that was cut off nobody knows.) Whether there are such.
+bool Provider::all_end() {
+  if (std::exchange(all_ended_, true)) return false;
+  tell_who_goes_on();
+  constexpr uint32_t kOpen = 1u << FEIGN_CAPTURE_POSIX | 1u << FEIGN_CAPTURE_STDIO;
+  if (control_.ended == 0 || (control_.layers & kOpen) == 0) return false;
+  for (const auto& [pid, streams] : going_)
+    if (recorded_.contains(pid)) ended_.insert(ended_.end(), streams.begin(), streams.end());
+  std::sort(ended_.begin(), ended_.end(), std::greater<>());
+  going_.clear();
+  told_at_ = last_start_;
+  return !ended_.empty();
 }
 
 // That process was made. If nothing of it was recorded it made no calls, unless some are said to be
