@@ -80,12 +80,12 @@ static inline void loaded(void) {
 struct entry {
   const void* key;
   char* text;
-  int* ranks; /* of a communicator, in MPI_COMM_WORLD: those that a rank in a call means */
+  int* ranks; /* of a communicator or window, in MPI_COMM_WORLD: those that a rank means */
   int size;
   uint64_t number;
   int keeps;      /* a persistent request */
   int wild;       /* a receive by wildcard, or one that was to be cancelled … */
-  MPI_Comm comm;  /* … and where from, or a window's */
+  MPI_Comm comm;  /* … and where from */
   uint64_t asked; /* of a file: for how many bytes a split call that has begun */
   uint64_t ready; /* of a communicator: its persistent collective calls so far */
   /* Of a persistent collective call: what is recorded of each start. */
@@ -146,12 +146,14 @@ static struct entry* enter(struct table* t, const void* key, int fresh) {
 /* ---- ranks and members ------------------------------------------------------------------------
  */
 
-static uint64_t world_rank(MPI_Comm comm, int rank) {
+static uint64_t rank_in(const struct entry* e, int rank) {
   if (rank == MPI_PROC_NULL) return (uint64_t)-1;
   if (rank == MPI_ANY_SOURCE) return (uint64_t)-2;
-  if (comm == NULL || comm == MPI_COMM_NULL) return UNKNOWN;
-  const struct entry* e = comm_entry(comm, NULL);
   return e != NULL && rank >= 0 && rank < e->size ? (uint64_t)e->ranks[rank] : UNKNOWN;
+}
+static uint64_t world_rank(MPI_Comm comm, int rank) {
+  const int asks = rank >= 0 && comm != NULL && comm != MPI_COMM_NULL;
+  return rank_in(asks ? comm_entry(comm, NULL) : NULL, rank);
 }
 /* Of two groups, MPI_ROOT is this rank itself. */
 static uint64_t root_rank(MPI_Comm comm, int root) {
@@ -371,14 +373,17 @@ static int64_t moved(int result, MPI_Status* status, uint64_t asked) {
   if (bytes != MPI_UNDEFINED) return bytes;
   return asked != UNKNOWN ? (int64_t)asked : 0;
 }
+/* Its communicator may be freed before it, and another one lie where that did. */
 static void new_window(MPI_Win win, MPI_Comm comm) {
+  const struct entry* of = comm_entry(comm, NULL);
   struct entry* e = find(&g_windows, win);
-  if (e != NULL) e->comm = comm;
+  if (e == NULL || of == NULL) return;
+  e->ranks = malloc(sizeof(int) * (size_t)(of->size + 1));
+  if (e->ranks == NULL) return;
+  memcpy(e->ranks, of->ranks, sizeof(int) * (size_t)of->size);
+  e->size = of->size;
 }
-static uint64_t window_rank(MPI_Win win, int rank) {
-  const struct entry* e = find(&g_windows, win);
-  return e != NULL ? world_rank(e->comm, rank) : UNKNOWN;
-}
+static uint64_t window_rank(MPI_Win win, int rank) { return rank_in(find(&g_windows, win), rank); }
 
 /* Texts that a wrapper writes itself have room here. */
 #define ROOM(name)        \

@@ -543,6 +543,47 @@ def test_what_an_open_made_that_failed_for_want_of_space_was_not_there_before():
         assert of["dependencies"]["rules"].get("path", {}).get("found") == 1, of["dependencies"]
 
 
+WINDOW_OF_FREED = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int k = 0; k < 3; ++k) {
+    MPI_Comm some, reversed;
+    MPI_Win window;
+    int* base;
+    MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 0, rank, &some);
+    if (rank != 0) {
+      MPI_Win_allocate(64, 4, MPI_INFO_NULL, some, &base, &window);
+      MPI_Comm_free(&some);
+    }
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+    if (rank != 0) {
+      int one = 1;
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
+      MPI_Put(&one, 1, MPI_INT, 2, rank, 1, MPI_INT, window);
+      MPI_Win_unlock(2, window);
+      MPI_Win_free(&window);
+    }
+    MPI_Comm_free(&reversed);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_a_window_has_its_ranks_when_its_communicator_is_freed():
+    """The next communicator lies where that one did, and its ranks were taken for the window's."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 4, WINDOW_OF_FREED)
+        text = text_of(trace)
+        assert set(re.findall(r"MPI_Win_lock\(.*?rank=(\d+)", text)) == set(re.findall(r"MPI_Put\(.*?rank=(\d+)", text)) == {"3"}
+        report = replayed(4, trace, "--root", tmp, "--with", "filter,preset=workload")
+        assert calls(report, "MPI_Win_lock", "MPI_Put", "MPI_Win_unlock") == [9, 9, 9]
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")
