@@ -380,9 +380,9 @@ static const char* new_type_text(MPI_Datatype type) {
   return type_text(type);
 }
 static uint64_t bytes_of(long long count, MPI_Datatype type) {
-  int size = 0;
+  MPI_Count size = 0;
   if (type == NULL || type == MPI_DATATYPE_NULL || count < 0) return 0;
-  PMPI_Type_size(type, &size);
+  PMPI_Type_size_x(type, &size);
   return (uint64_t)count * (uint64_t)(size > 0 ? size : 0);
 }
 static uint64_t bytes_of_all(const int* counts, int n, const MPI_Datatype* types,

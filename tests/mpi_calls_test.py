@@ -584,6 +584,30 @@ def test_a_window_has_its_ranks_when_its_communicator_is_freed():
         assert calls(report, "MPI_Win_lock", "MPI_Put", "MPI_Win_unlock") == [9, 9, 9]
 
 
+LONG_TYPE = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  char one = 0;
+  MPI_Datatype type;
+  MPI_Type_contiguous(600000000, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  MPI_Send(&one, 1, type, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+  MPI_Type_free(&type);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_types_longer_than_an_int_have_their_length():
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, LONG_TYPE)
+        assert re.findall(r"MPI_Send\(size=(\d+)", text_of(trace)) == ["2400000000"] * 2
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")
