@@ -238,12 +238,12 @@ static const char* later_comm_text(MPI_Comm parent, MPI_Comm comm) {
   const size_t length = strcspn(e->text, ":{");
   snprintf(name, sizeof name, "%s%.*s.%llu", e->text[0] == '#' ? "" : "#", (int)length, e->text,
            (unsigned long long)++e->number);
-  /* Its group may not be known yet either: that of its parent. */
-  const char* ranks = strchr(e->text, '{');
+  /* Its group may not be known yet either: that of its parent, as are its neighbours. */
+  const char* rest = e->text + length;
   struct entry* made = enter(&g_comms, comm, 1);
   e = find(&g_comms, parent);
-  if (made == NULL || ranks == NULL || strlen(name) + strlen(ranks) >= MOST) return "";
-  strcat(name, strchr(e->text, '{'));
+  if (made == NULL || strlen(name) + strlen(rest) >= MOST) return "";
+  strcat(name, rest);
   made->text = strdup(name);
   made->ranks = malloc(sizeof(int) * (size_t)(e->size + 1));
   if (made->text == NULL || made->ranks == NULL) return "";

@@ -608,6 +608,36 @@ def test_types_longer_than_an_int_have_their_length():
         assert re.findall(r"MPI_Send\(size=(\d+)", text_of(trace)) == ["2400000000"] * 2
 
 
+NEIGHBOURS_LATER = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int size[1] = {2}, around[1] = {1};
+  int mine = rank, theirs[2];
+  MPI_Comm line, later;
+  MPI_Request request;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, size, around, 0, &line);
+  MPI_Comm_idup(line, &later, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Neighbor_allgather(&mine, 1, MPI_INT, theirs, 1, MPI_INT, later);
+  MPI_Comm_free(&later);
+  MPI_Comm_free(&line);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_a_communicator_that_is_there_later_has_the_neighbours_of_the_first():
+    """Without them, only the waiting for all was left of the call."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, NEIGHBOURS_LATER)
+        assert re.findall(r'MPI_Neighbor_allgather\(.*?comm="(.*?)"', text_of(trace)) == ["#0.1.1:cart(2;1){0-1}"] * 2
+        assert calls(replayed(2, trace, "--root", tmp, "--with", "filter,preset=workload"), "MPI_Neighbor_allgather") == [2]
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")
