@@ -76,6 +76,10 @@ def mpi_wrapper(layer, op, persistent=None):
             return listed("recvcounts")
         if op.name.endswith("educe_scatter_block"):
             return f"bytes_of(recvcount, datatype) * {'(uint64_t)own_members(comm)' if which == 0 else '1'}"
+        if which == 0 and "result_count" in names:
+            return "bytes_of(result_count, result_datatype)"   # MPI_NO_OP has no origin
+        if which == 0 and not counts and not lists and types:
+            return f"bytes_of(1, {types[0]})"
         if len(counts) > which and types:
             value = f"bytes_of({counts[which]}, {types[min(which, len(types) - 1)]})"
             if in_place and which == 0 and len(counts) + len(lists) > 1:

@@ -638,6 +638,40 @@ def test_a_communicator_that_is_there_later_has_the_neighbours_of_the_first():
         assert calls(replayed(2, trace, "--root", tmp, "--with", "filter,preset=workload"), "MPI_Neighbor_allgather") == [2]
 
 
+NO_ORIGIN = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int *base, got[100], one = 1;
+  MPI_Win window;
+  MPI_Request request;
+  MPI_Win_allocate(400, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &window);
+  MPI_Win_lock_all(0, window);
+  MPI_Get_accumulate(0, 0, MPI_INT, got, 100, MPI_INT, 1 - rank, 0, 100, MPI_INT, MPI_NO_OP, window);
+  MPI_Rget_accumulate(0, 0, MPI_INT, got, 50, MPI_INT, 1 - rank, 0, 50, MPI_INT, MPI_NO_OP, window, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Fetch_and_op(&one, got, MPI_INT, 1 - rank, 0, MPI_SUM, window);
+  MPI_Compare_and_swap(&one, &one, got, MPI_INT, 1 - rank, 0, window);
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_what_is_fetched_from_a_window_is_as_long_as_it_is():
+    """MPI_NO_OP has no origin that would tell, and two calls have no count: all of them moved nothing."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, NO_ORIGIN)
+        names = ("MPI_Get_accumulate", "MPI_Rget_accumulate", "MPI_Fetch_and_op", "MPI_Compare_and_swap")
+        text = text_of(trace)
+        assert [set(re.findall(rf"{name}\(size=(\d+)", text)) for name in names] == [{"400"}, {"200"}, {"4"}, {"4"}]
+        assert calls(replayed(2, trace, "--root", tmp, "--with", "filter,preset=workload"), *names) == [2] * 4
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")
