@@ -312,17 +312,31 @@ static uint32_t new_file(MPI_File file, const char* path) {
   e->number = (uint64_t)(rank + 1) << 14 | (++g_next_file & 0x3FFF);
   return (uint32_t)e->number;
 }
-static const char* absolute(const char* name, struct text* t) {
-  /* What stands before the path names the file system. */
-  const char* colon = strchr(name, ':');
-  if (colon != NULL && colon - name > 1 && memchr(name, '/', (size_t)(colon - name)) == NULL)
-    name = colon + 1;
-  if (name[0] != '/' && getcwd(t->at, t->room) != NULL) {
+static const char* place_of_name(const char* name, struct text* t) {
+  t->at[t->length = 0] = '\0';
+  if (name[0] != '/' && name[0] != '\0' && getcwd(t->at, t->room) != NULL) {
     t->length = strlen(t->at);
     add(t, "/");
   }
   add(t, name);
   return t->at;
+}
+/* The path that a name stands for. What stands before a colon names the file system to ROMIO, and is
+ * part of the name to Open MPI's own: which of both it was shows in what is there. */
+static const char* absolute(const char* name, struct text* t) {
+  struct stat st;
+  const char* colon = strchr(name, ':');
+  const int named = colon != NULL && colon - name > 1 &&
+                    memchr(name, '/', (size_t)(colon - name)) == NULL &&
+                    lstat(place_of_name(name, t), &st) != 0;
+  if (named && lstat(place_of_name(colon + 1, t), &st) == 0) return t->at;
+  return place_of_name(name, t);
+}
+/* Whether that is another one now: a file that was made meanwhile. */
+static int made_there(const char* name, struct text* t) {
+  const size_t length = t->length;
+  if (strchr(name, ':') != NULL) (void)absolute(name, t);
+  return t->length != length;
 }
 static void asks(MPI_File file, uint64_t bytes) {
   struct entry* e = find(&g_files, file);

@@ -96,7 +96,8 @@ def mpi_wrapper(layer, op, persistent=None):
                 before.append(f"const uint64_t size_ = {sized(0)};")
                 puts.append("feign_put_length(&r, size_);")
             elif op.name == "MPI_File_open":
-                before.append("const uint64_t size_ = size_before(path_);")
+                before.append("uint64_t size_ = size_before(path_);")
+                after.insert(0, "if (result == MPI_SUCCESS && made_there(filename, &path)) size_ = 0;")
                 puts.append("feign_put_length(&r, size_);")
             continue
         if a.role == "length":

@@ -672,6 +672,44 @@ def test_what_is_fetched_from_a_window_is_as_long_as_it_is():
         assert calls(replayed(2, trace, "--root", tmp, "--with", "filter,preset=workload"), *names) == [2] * 4
 
 
+COLONS = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 2; ++i) {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, i ? "12:30:00" : "ufs:other", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+    MPI_File_write_at(file, rank, "x", 1, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+  }
+  if (rank == 0) MPI_File_delete("ufs:other", MPI_INFO_NULL);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_a_colon_is_part_of_a_name_to_open_mpis_own_and_ends_a_file_system_to_romio():
+    for component, colon in (("ompio", True), ("romio321", False)):
+        with Tmp() as tmp:
+            # ROMIO knows no file system 12: no such file is made there.
+            code = COLONS if colon else COLONS.replace("i < 2", "i < 1")
+            os.environ["OMPI_MCA_io"] = component
+            try:
+                trace, there = recorded_where_it_works(tmp, 2, code)
+            finally:
+                del os.environ["OMPI_MCA_io"]
+            if colon:
+                assert os.listdir(there) == ["12:30:00"], os.listdir(there)
+            opened = set(re.findall(r'MPI_File_open\(.*?filename="(.*?)"', text_of(trace)))
+            assert opened == {os.path.join(there, n) for n in (("12:30:00", "ufs:other") if colon else ("other",))}, opened
+            with Tmp() as root:
+                replayed(2, trace, "--root", root, "--with", "filter,preset=workload")
+                assert os.listdir(root + there) == os.listdir(there)
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")
