@@ -710,6 +710,41 @@ def test_a_colon_is_part_of_a_name_to_open_mpis_own_and_ends_a_file_system_to_ro
                 assert os.listdir(root + there) == os.listdir(there)
 
 
+REFUSED_ALONE = r"""
+#include <mpi.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int some[4] = {0};
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, "absent", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  if (rank == 0) MPI_File_close(&file);
+  MPI_File_open(MPI_COMM_WORLD, "made", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  if (rank == 0) MPI_File_write_all(file, some, -1, MPI_INT, MPI_STATUS_IGNORE);
+  if (rank == 0) MPI_File_read_all(file, some, 1, MPI_DATATYPE_NULL, MPI_STATUS_IGNORE);
+  if (rank == 0) MPI_File_set_view(file, 0, MPI_DATATYPE_NULL, MPI_INT, "native", MPI_INFO_NULL);
+  MPI_File_write_at_all(file, 16 * rank, some, 4, MPI_INT, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_File_open(MPI_COMM_WORLD, "", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_a_collective_call_that_one_rank_is_refused_is_no_call_that_the_others_make():
+    """It waited for the others, who never came."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, REFUSED_ALONE)
+        for options in ((), ("--layer", "posix")):
+            with Tmp() as root:
+                report = replayed(2, trace, "--root", root, "--with", "filter,preset=workload", *options)
+                assert os.path.getsize(os.path.join(root + there, "made")) == 32
+                left = [s for s in report["skips"] if s["op"].startswith("mpiio") and not options]
+                assert not left, left
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")

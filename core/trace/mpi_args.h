@@ -58,6 +58,14 @@ inline uint32_t text_of(const feign_activity& a, uint8_t at) {
   return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
 }
 
+// Whether a call on a file failed for what any MPI refuses before it looks at the file, or waits
+// for others: no file, no name, a count below zero, no datatype.
+inline bool refused(const feign_activity& a, const Args& x) {
+  if (a.handle == 0 && a.path == 0) return a.result < 0;
+  return a.result == -EINVAL && (value_of(a, x.count) > FEIGN_UNKNOWN || value_of(a, x.type) == 0 ||
+                                 value_of(a, x.type2) == 0);
+}
+
 // A rank or tag: -1 nobody, -2 anybody, or any tag.
 inline int number(uint64_t value) {
   return static_cast<int64_t>(value) > INT32_MAX
