@@ -745,6 +745,46 @@ def test_a_collective_call_that_one_rank_is_refused_is_no_call_that_the_others_m
                 assert not left, left
 
 
+TOLD = r"""
+#include <mpi.h>
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  int value = 0, over = 0;
+  MPI_Request request;
+  // Whom the replay's messages order, no name does.
+  MPI_Sendrecv(&rank, 1, MPI_INT, 1 - rank, 1, &value, 1, MPI_INT, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) {
+    for (int i = 0; i < 20000; ++i) access("absent", F_OK);
+    close(open("made", O_CREAT | O_WRONLY, 0644));
+    MPI_Send(&value, 1, MPI_INT, 1, 7, MPI_COMM_WORLD);
+  } else {
+    MPI_Irecv(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, &request);
+    for (; !over; usleep(1000)) MPI_Request_get_status(request, &over, MPI_STATUS_IGNORE);
+    close(open("made", O_RDONLY));
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_who_was_told_that_a_request_is_over_goes_on_then():
+    """It looked whether the message was there, and went on before it was: the file was not made."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 2, TOLD)
+        for _ in repeats(2):
+            with Tmp() as root:
+                replayed(2, trace, "--root", root, "--with", "filter,preset=workload")
+        # In one process the message says so before the name does.
+        rules = feign("info", trace, "--dependencies", "--json", "--with", "filter,preset=workload").json()["dependencies"]["rules"]
+        assert rules["mpi"]["kept"] == 3 and rules["path"]["kept"] == 0, rules
+
+
 def test_what_a_file_refuses_it_refuses_again():
     """A view's representation is the program's, and what MPI says of an error is recorded as a replay says it."""
     report = breadth("forbidden")

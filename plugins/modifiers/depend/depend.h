@@ -223,6 +223,7 @@ class Depend {
   struct Message {  // what an op does to order
     bool known = false;
     bool sends = false, receives = false, keeps = false, starts = false, ends = false;
+    bool tells = false;  // that a request is over, which it does not end
     bool begins = false, file = false, opens = false;
     feign::Does does = feign::Does::kNothing;
     feign::Does meets = feign::Does::kNothing;  // who waits for whom in a collective call

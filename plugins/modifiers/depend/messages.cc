@@ -53,6 +53,7 @@ const Depend::Message& Depend::message_of(uint32_t op) {
       m.does == Does::kReceive || m.does == Does::kSendReceive || m.does == Does::kKeepReceive;
   m.starts = m.does == Does::kStart;
   m.ends = m.does == Does::kEnd || m.does == Does::kEndSome;
+  m.tells = m.does == Does::kRequest && m.args.flag != kAbsent;
   return m;
 }
 
@@ -312,10 +313,10 @@ void Depend::mpi(const feign_activity& a, Point here) {
       request_of(a.stream, request) = {{}, comm, from, with, false, false, true};
     return;
   }
-  if (!m.starts && !m.ends) return;
+  if (!m.starts && !m.ends && !m.tells) return;
   const bool several = x.request == kAbsent;
   const bool flag_off = x.flag != kAbsent && value(x.flag) == 0;
-  if (m.ends && flag_off) return;
+  if (!m.starts && flag_off) return;
   const auto each = [&](uint64_t n, uint64_t matched) {
     const auto at = requests_.find({rank, n});
     if (at == requests_.end()) return;
@@ -330,7 +331,7 @@ void Depend::mpi(const feign_activity& a, Point here) {
     for (const Point& p : q.after) leave(a.stream, p);
     q.after.clear();
     still_waits(q, a.stream);
-    if (!q.keeps) requests_.erase(at);
+    if (m.ends && !q.keeps) requests_.erase(at);
   };
   std::map<uint64_t, uint64_t> matched;
   std::vector<uint64_t> numbers;

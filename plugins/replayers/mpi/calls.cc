@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <climits>
 #include <span>
+#include <thread>
 
 #include "layers/mpi_ops.h"
 #include "replayers/mpi/state.h"
@@ -312,6 +313,27 @@ void look_at(Stream& s, const std::vector<uint64_t>& numbers) {
   s.outcome->result = s.a->result;
 }
 
+// Waits until one is over, which stays what another call ends.
+void wait_beside(Stream& s, uint64_t number) {
+  Owner& o = *s.owner;
+  Owner::Together together;
+  int status = MPI_SUCCESS, over = 0;
+  while (over == 0 && status == MPI_SUCCESS) {
+    {
+      const std::lock_guard lock(o.mutex);
+      if (const auto at = o.together.find(number); at != o.together.end()) {
+        together = at->second;
+        break;
+      }
+      const auto at = o.requests.find(number);
+      if (at == o.requests.end() || at->second.request == MPI_REQUEST_NULL) return s.emulate();
+      status = MPI_Request_get_status(at->second.request, &over, MPI_STATUS_IGNORE);
+    }
+    std::this_thread::yield();
+  }
+  s.answer(together.call ? wait_together(together) : status);
+}
+
 void wait_any(Stream& s) {
   const std::vector<uint64_t> done = listed(s, true);
   if (!done.empty()) return wait_for(s, done);
@@ -415,6 +437,7 @@ void request(Stream& s, uint32_t op) {
       return;
     }
     case FEIGN_MPI_REQUEST_GET_STATUS:
+      if (flag != FEIGN_UNKNOWN && flag != 0) return wait_beside(s, one);
       return look_at(s, {one});
     case FEIGN_MPI_CANCEL: {
       Owner& o = *s.owner;
