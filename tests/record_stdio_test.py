@@ -1361,6 +1361,41 @@ def test_what_a_signal_kept_from_being_written_stays_so():
             replays(trace, tmp, work, 1)
 
 
+THREADS = r"""
+#include <pthread.h>
+#include <stdio.h>
+static FILE* f;
+static void* writes(void* text) {
+  for (int i = 0; i < 500; ++i) fprintf(f, "%s %04d\n", (const char*)text, i);
+  return NULL;
+}
+int main(void) {
+  char line[64];
+  int lines = 0;
+  pthread_t one, two;
+  f = fopen("f", "w+");
+  if (pthread_create(&one, NULL, writes, "one") != 0 || pthread_create(&two, NULL, writes, "two") != 0) return 1;
+  pthread_join(one, NULL), pthread_join(two, NULL);
+  rewind(f);
+  while (fgets(line, sizeof line, f) != NULL) ++lines;
+  return lines != 1000 || fclose(f) != 0;
+}
+"""
+
+
+def test_threads_share_their_streams_where_no_system_call_tells_of_them():
+    """Nor of anything else: with layer stdio alone."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w"))
+        compile_text(THREADS, program, "-pthread")
+        os.mkdir(work)
+        r = feign("record", "-q", "-o", trace, "--layer", "stdio", "--", program, cwd=work)
+        assert r.status == 0, (r.status, r.err)
+        replays(trace, tmp, work, 1)
+
+
+
 
 if __name__ == "__main__":
     main(globals())

@@ -48,7 +48,28 @@ Resolve::Thread& Resolve::begin(uint32_t stream) {
   t.process = std::make_shared<Process>();
   t.process->threads.push_back(stream);
   running_.push_back(stream);
+  if (const feign_stream_info info = tables_.streams.info(t.now); info.process > 0) {
+    uint32_t& one = in_process_.try_emplace(process_of(info), stream).first->second;
+    if (threads_[one].ended) one = stream;
+  }
   return t;
+}
+
+// A thread whose making is not in the trace (of a recording without system calls) has what the
+// process has that it says to be in. Whether it is one.
+bool Resolve::joins(uint32_t stream) {
+  Thread& t = begin(stream);
+  const auto at = in_process_.find(process_of(tables_.streams.info(t.now)));
+  if (at == in_process_.end() || at->second == stream) return false;
+  const Thread& other = threads_[at->second];
+  t.table = other.table;
+  t.place = other.place;
+  t.memory = other.memory;
+  t.process = other.process;
+  t.process->threads.push_back(stream);
+  t.stranger = other.stranger;
+  t.first_handle = other.first_handle;
+  return true;
 }
 
 void Resolve::passed(uint32_t stream, uint64_t ns, feign_passed how) {
@@ -204,7 +225,7 @@ bool Resolve::ends_unseen(feign_activity& a) {
 
 // A call of that stream: who was not seen before begins with it, and is made by somebody.
 void Resolve::comes(const feign_activity& a, uint32_t stream, Effect effect) {
-  const bool fresh = !thread_of(stream).known || thread_of(stream).ended;
+  const bool fresh = (!thread_of(stream).known || thread_of(stream).ended) && !joins(stream);
   constexpr size_t kMostStrangers = 256;  // at a time
   if (fresh) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
   Thread& t = begin(stream);

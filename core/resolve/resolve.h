@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -166,6 +167,7 @@ class Resolve {
   // Streams, and which of what follows a call is (resolve.cc).
   Thread& thread_of(uint32_t stream);
   Thread& begin(uint32_t stream);
+  bool joins(uint32_t stream);
   void pause(feign_activity& a, Thread& t);
   void closes(feign_activity& a, const Thread& t);
   void pause_inside(feign_activity& a, Thread& t, uint32_t depth);
@@ -327,8 +329,14 @@ class Resolve {
 
   Tables& tables_;
   Namespace names_;
-  std::vector<Thread> threads_;                    // by the provider's stream number
-  std::vector<uint32_t> running_;                  // those that have begun and not ended
+  std::vector<Thread> threads_;    // by the provider's stream number
+  std::vector<uint32_t> running_;  // those that have begun and not ended
+  // A thread of each process.
+  using ProcessKey = std::tuple<uint32_t, int32_t, int64_t, uint32_t>;
+  static ProcessKey process_of(const feign_stream_info& info) {
+    return {info.host, info.rank, info.process, info.again};
+  }
+  std::map<ProcessKey, uint32_t> in_process_;
   std::vector<uint32_t> strangers_;                // whom nobody was seen to make
   std::unordered_map<uint64_t, uint32_t> joined_;  // (base, relative path) -> absolute
   std::unordered_map<uint32_t, uint32_t> pipes_;   // as the tracer names them -> identity
