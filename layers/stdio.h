@@ -140,6 +140,12 @@ int fscanf(FILE *stream, const char *format, ...);
 //@ variant int __isoc23_vfwscanf(FILE *stream, const wchar_t *format, va_list list)
 //@ variant int __isoc23_wscanf(const wchar_t *format, ...) | stream=stdin call="__isoc23_vwscanf(format, list)"
 //@ variant int __isoc23_vwscanf(const wchar_t *format, va_list list) | stream=stdin
+//@ variant void *fgetpwent(FILE *stream) | result="scanned(stream, before, r != NULL ? 1 : EOF, e)"
+//@ variant int fgetpwent_r(FILE *stream, void *entry, char *buf, size_t size, void **found) | result="scanned(stream, before, r == 0 ? 1 : EOF, r)"
+//@ variant void *fgetgrent(FILE *stream) | result="scanned(stream, before, r != NULL ? 1 : EOF, e)"
+//@ variant int fgetgrent_r(FILE *stream, void *entry, char *buf, size_t size, void **found) | result="scanned(stream, before, r == 0 ? 1 : EOF, r)"
+//@ variant void *fgetspent(FILE *stream) | result="scanned(stream, before, r != NULL ? 1 : EOF, e)"
+//@ variant int fgetspent_r(FILE *stream, void *entry, char *buf, size_t size, void **found) | result="scanned(stream, before, r == 0 ? 1 : EOF, r)"
 
 //@ op 16 fputc kind=write effect=write result=bytes
 //@ args - fd

@@ -1361,6 +1361,35 @@ def test_what_a_signal_kept_from_being_written_stays_so():
             replays(trace, tmp, work, 1)
 
 
+READS_ENTRIES = r"""
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+int main(void) {
+  char line[64], text[512];
+  struct passwd user = {"me", "x", 1, 2, "", "/home", "/bin/sh"}, entry, *found;
+  FILE* f = fopen("passwd", "w+");
+  for (int i = 0; i < 300; ++i) putpwent(&user, f);
+  rewind(f);
+  for (int i = 0; i < 5; ++i)
+    if (fgetpwent(f) == NULL || fgetpwent_r(f, &entry, text, sizeof text, &found) != 0) return 1;
+  if (ftell(f) != 10 * 24 || fgets(line, sizeof line, f) == NULL || ftell(f) != 11 * 24) return 2;
+  while (fgetpwent(f) != NULL) {
+  }
+  if (!feof(f) || fclose(f) != 0) return 3;
+  f = fopen("group", "w+");
+  fputs("some:x:1:me\nmore:x:2:me,you\n", f);
+  rewind(f);
+  return fgetgrent(f) == NULL || ftell(f) != 12 || fgets(line, sizeof line, f) == NULL || fclose(f) != 0 ? 4 : 0;
+}
+"""
+
+
+def test_entries_of_users_are_read_from_their_stream():
+    """By libc, which takes them out of the buffer that it fills."""
+    streams_replay(READS_ENTRIES)
+
+
 THREADS = r"""
 #include <pthread.h>
 #include <stdio.h>
