@@ -95,14 +95,14 @@ int fgetc(FILE *stream);
 //@ op 13 fgets kind=read effect=read result=bytes
 //@ args buf - fd
 //@ replay c.gets(a)
-//@ capture first="lines_go_first(stream)" length="result > 0 ? result + at_end(stream) : r == NULL" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
+//@ capture first="lines_go_first(stream)" length="result > 0 ? result + at_end(stream) : r == NULL && size > 0" result="r != NULL ? line_bytes(&held, r, size) : ferror(stream) ? -e : 0"
 char *fgets(char *s, int size, FILE *stream);
 //@ variant char *__fgets_chk(char *s, size_t room, int size, FILE *stream)
 //@ variant char *__fgets_unlocked_chk(char *s, size_t room, int size, FILE *stream)
-//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
-//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
-//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
-//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL"
+//@ variant wchar_t *fgetws(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL && size > 0"
+//@ variant wchar_t *fgetws_unlocked(wchar_t *s, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL && size > 0"
+//@ variant wchar_t *__fgetws_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL && size > 0"
+//@ variant wchar_t *__fgetws_unlocked_chk(wchar_t *s, size_t room, int size, FILE *stream) | result="r != NULL ? text_bytes(r) : ferror(stream) ? -e : 0" length="result > 0 ? result + at_end(stream) : r == NULL && size > 0"
 
 //@ op 14 getline kind=read effect=read result=bytes
 //@ args buf - fd

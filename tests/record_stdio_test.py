@@ -1425,6 +1425,22 @@ def test_threads_share_their_streams_where_no_system_call_tells_of_them():
 
 
 
+ASKS_FOR_NOTHING = r"""
+#include <stdio.h>
+int main(void) {
+  char text[8] = "";
+  FILE* f = fopen("f", "w+");
+  fputs("text", f);
+  rewind(f);
+  if (fgets(text, 0, f) != NULL || fgets(text, -3, f) != NULL || ftell(f) != 0) return 1;
+  return fgets(text, sizeof text, f) != text || fgets(text, sizeof text, f) != NULL || fclose(f) != 0;
+}
+"""
+
+
+def test_no_room_for_a_line_is_not_the_files_end():
+    streams_replay(ASKS_FOR_NOTHING)
+
 
 if __name__ == "__main__":
     main(globals())
