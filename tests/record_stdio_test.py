@@ -1442,5 +1442,34 @@ def test_no_room_for_a_line_is_not_the_files_end():
     streams_replay(ASKS_FOR_NOTHING)
 
 
+
+GIVES_BACK_WHAT_IT_REOPENS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  char line[16];
+  int status;
+  FILE* f = fopen("f", "w");
+  for (int i = 0; i < 1000; ++i) fprintf(f, "line %04d\n", i);
+  fclose(f);
+  const int fd = open("f", O_RDONLY);
+  if (fork() == 0) {
+    dup2(fd, 0);
+    if (fgets(line, sizeof line, stdin) == NULL || freopen("f", "r", stdin) == NULL || getchar() != 'l') exit(1);
+    exit(0);
+  }
+  return wait(&status) < 0 || status != 0 || lseek(fd, 0, SEEK_CUR) != 10;
+}
+"""
+
+
+def test_what_was_read_is_given_back_before_a_stream_is_opened_anew():
+    """To those who share the file that it was on."""
+    streams_replay(GIVES_BACK_WHAT_IT_REOPENS)
+
+
 if __name__ == "__main__":
     main(globals())

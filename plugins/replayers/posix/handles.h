@@ -210,6 +210,11 @@ class Descriptors {
     return file != nullptr && ::__fpending(file) != 0 ? ::fflush(file) : 0;
   }
 
+  // As fflush(3): the descriptor goes back to what was taken of what was read, too.
+  void sync(uint32_t handle, int64_t process) {
+    if (FILE* const file = stream(handle, process); file != nullptr) (void)::fflush(file);
+  }
+
   // That process's stream on it, with a descriptor of its own, since the handle's stays: one that
   // dup made in that process, else a new one. Null if there is none, or another stream is on it,
   // too.

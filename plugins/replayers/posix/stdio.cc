@@ -61,7 +61,7 @@ int64_t Context::fdopen(const feign_activity& a) {
 
 int64_t Context::freopen(const feign_activity& a) {
   if (a.handle2 == 0) return open_stream(a);
-  (void)r->descriptors.flush(a.handle2, process);
+  r->descriptors.sync(a.handle2, process);
   if (a.path != 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
   const int64_t fd = open_stream(a);
   if (a.path == 0) give_up(a.handle2, (a.marks & FEIGN_LAST) != 0);
