@@ -437,9 +437,11 @@ static inline int sampled_out(struct thread* t) {
 static struct outcome with_path_in_room(const struct registers* x, const struct thread* t, int path,
                                         const struct watched_number* watched);
 
-/* readlink(name, name, size): the path is gone once it was read. Whether it was put elsewhere. */
+/* readlink(name, name, size): the path is gone once it was read. Whether it was put elsewhere. (Of
+ * a size that is all of memory it is over the path wherever that is.) */
 static __attribute__((noinline)) int is_over_path(struct thread* t, const long* a, int path) {
-  if ((unsigned long)(a[path] - a[path + 1]) >= (unsigned long)a[path + 2] || feign_capture.sealed)
+  if ((unsigned long)(a[path] - a[path + 1]) >= (unsigned long)a[path + 2] ||
+      a[path] == (long)t->room || feign_capture.sealed)
     return 0;
   char* const copy = (char*)room_for(t, PATH_MAX);
   const size_t size = copy == 0 ? 0 : copy_safely(copy, (const char*)a[path], PATH_MAX);
