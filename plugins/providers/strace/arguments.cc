@@ -649,7 +649,7 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
   a.result = result;
   // A path that was there, and not shown, is not that of the directory which it began from.
   if (result >= 0) paths_lost_ += (lost_path_ && !(a.flags & AT_EMPTY_PATH)) || lost_second_;
-  if (lost_path_ && result >= 0 && !(a.flags & AT_EMPTY_PATH)) {
+  if (lost_path_ && !(a.flags & AT_EMPTY_PATH)) {
     a.handle = a.file = 0;
     a.marks &= ~FEIGN_TOLD;
   }
