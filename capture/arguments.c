@@ -263,11 +263,10 @@ static inline size_t rights_in(const struct cmsghdr* c) {
   return (c->cmsg_len - sizeof *c) / sizeof(int);
 }
 
-/* What was only looked at is brought once more. Resolve knows by the last value that there was no
- * room for all. */
+/* Resolve knows by the last value that there was no room for all. */
 static void put_rights(struct feign_record* r, long address, long flags, long result) {
   enum { kMost = 253 }; /* SCM_MAX_FD; a socket that passes none takes any number */
-  if (result < 0 || (flags & MSG_PEEK)) return;
+  if (result < 0) return;
   const struct msghdr* const m = (const struct msghdr*)address;
   for (const struct cmsghdr* c = 0; (c = next_rights(m, c)) != 0;) {
     const size_t count = rights_in(c);
@@ -275,7 +274,8 @@ static void put_rights(struct feign_record* r, long address, long flags, long re
     for (size_t i = 0; i < count; ++i) feign_put_value(r, ((const uint32_t*)(c + 1))[i]);
   }
   if (r->values == 0) return;
-  if (flags & MSG_CMSG_CLOEXEC) feign_put_flags(r, MSG_CMSG_CLOEXEC);
+  const uint32_t told = (uint32_t)flags & (MSG_CMSG_CLOEXEC | MSG_PEEK);
+  if (told != 0) feign_put_flags(r, told);
   if (m->msg_flags & MSG_CTRUNC) feign_put_value(r, UINT64_MAX);
 }
 

@@ -125,7 +125,8 @@ others = [os.open(f"other{i}", os.O_RDWR | os.O_CREAT, 0o600) for i in range(100
 call = ctypes.CDLL(None, use_errno=True)
 if os.fork() == 0:
     os.closerange(f, others[-1] + 1)
-    assert len(b.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_PEEK)[1]) == 1   # once more with the message itself
+    (seen,) = struct.unpack("i", b.recvmsg(1, socket.CMSG_SPACE(4), socket.MSG_PEEK)[1][0][2])   # once more with the message itself
+    os.fdatasync(seen)
     (g,) = socket.recv_fds(b, 1, 1)[1]
     os.write(g, b"child")
     rest = socket.recv_fds(b, 1, 100)[1]
@@ -166,7 +167,7 @@ def test_descriptors_that_a_message_brings_are_those_that_were_sent():
         r = feign("replay", trace, *only, "--require", 1)
         assert r.status == 0, (r.err, found)
         assert [os.path.getsize(root + os.path.join(tmp, n)) for n in ("passed", "other99")] == [11, 8]
-        assert len(found) == 2 and found[0][0] == found[1][0] and found[1][1] == "6", found
+        assert len(found) == 2 and found[0][0] == found[1][0] and found[1][1] == "6" and f"fdatasync(fd=#{found[0][0]})" in lines, found
 
 
 def test_who_goes_on_after_the_command_is_named():

@@ -154,7 +154,8 @@ void Resolve::send(const feign_activity& a, Thread& t) {
 
 // Which message it is, a pair of sockets tells: the other end was given it. Else it is the first
 // that has as many. What was sent to somebody who was not traced is not what came from another one.
-// FEIGN_NO_OFFSET at the end stands for those that there was no room for.
+// FEIGN_NO_OFFSET at the end stands for those that there was no room for. What was only looked at
+// (MSG_PEEK) is brought once more.
 void Resolve::receive(const feign_activity& a, Thread& t) {
   const bool cut = a.values[a.value_count - 1] == FEIGN_NO_OFFSET;
   const size_t came = a.value_count - (cut ? 1 : 0);
@@ -169,6 +170,7 @@ void Resolve::receive(const feign_activity& a, Thread& t) {
     if (pair) break;
   }
   if (best == sent_.end()) return;
+  const bool stays = (a.flags & MSG_PEEK) != 0;
   for (size_t i = 0; i < best->descriptions.size(); ++i) {
     Description* const d = best->descriptions[i];
     if (d == nullptr) continue;
@@ -176,9 +178,9 @@ void Resolve::receive(const feign_activity& a, Thread& t) {
       const auto fd = static_cast<int32_t>(a.values[i]);
       install(t, fd, d, (a.flags & MSG_CMSG_CLOEXEC) != 0).got = {t.now, a.start_ns};
     }
-    release(d, nullptr);
+    if (!stays) release(d, nullptr);
   }
-  sent_.erase(best);
+  if (!stays) sent_.erase(best);
 }
 
 // The description behind a recorded descriptor. One whose opening was not seen is described by what

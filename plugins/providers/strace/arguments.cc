@@ -498,9 +498,8 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       if (!end.skip_argument() || !flags.skip_argument()) return true;
       flags.take(',');
       flags.blanks();
-      // What was only looked at is brought once more.
-      if (has_flag(flags, "MSG_PEEK", MSG_PEEK)) return true;
-      if (has_flag(flags, "MSG_CMSG_CLOEXEC", MSG_CMSG_CLOEXEC)) a.flags = MSG_CMSG_CLOEXEC;
+      if (has_flag(flags, "MSG_PEEK", MSG_PEEK)) a.flags |= MSG_PEEK;
+      if (has_flag(flags, "MSG_CMSG_CLOEXEC", MSG_CMSG_CLOEXEC)) a.flags |= MSG_CMSG_CLOEXEC;
       const std::string_view text(control.p, static_cast<size_t>(end.p - control.p));
       const auto rights = [&](size_t from) {
         const size_t at = std::min(text.find("SCM_RIGHTS", from),
