@@ -439,6 +439,10 @@ def test_the_annotation_of_an_absolute_name_tells_where_a_process_is():
 def test_a_root_holds_names_that_go_up():
     lines = ['1 1.0 mkdir("/c", 0777) = 0', '1 1.1 mkdir("/c/x", 0777) = 0', '1 1.2 chroot("/c") = 0', '1 1.3 chdir("/x") = 0', '1 1.4 creat("../../z", 0644) = 3', '1 1.5 creat("../y", 0644) = 4']
     assert replayed(lines)[1] == {"/c": None, "/c/x": None, "/c/z": 0, "/c/y": 0}
+    # Not those of who stays outside, in a directory whose name is as long; and from behind a link they go up from where it leads.
+    lines = ['1 1.0 mkdir("/c", 0777) = 0', '1 1.1 mkdir("/d", 0777) = 0', '1 1.2 mkdir("/c/e", 0777) = 0', '1 1.3 mkdir("/c/e/f", 0777) = 0', '1 1.4 symlink("e/f", "/c/l") = 0', '1 1.5 chdir("/d") = 0',
+             '1 1.6 chroot("/c") = 0', '1 1.7 creat("../y", 0644) = 3', '1 1.8 creat("/l/../z", 0644) = 4', '1 1.9 creat("/l/../../../x", 0644) = 5']
+    assert {name for name, size in replayed(lines)[1].items() if size == 0} == {"/y", "/c/e/z", "/c/x"}
 
 
 def test_a_root_may_be_renamed():

@@ -42,7 +42,7 @@ Resolve::Way Resolve::way_of(feign_activity& a, Thread& t, uint32_t hint, uint32
     in_root = names_.canonical(in_root, true);
     names_.links_lead_from(in_root);
     const std::string root(tables_.strings.text(in_root));
-    in_root = tables_.strings.intern(clean_path(physical(t, root, text, root.size())));
+    in_root = tables_.strings.intern(clean_path(physical(t, root, text, root)));
   }
   const bool up = text.find("..") != std::string_view::npos;
   const bool odd = (a.result == -ENOTDIR && no_directory(t, a.handle, hint)) ||

@@ -9,10 +9,9 @@
 
 namespace feign {
 
-// Goes up from where links lead to, not from their names, but not beyond the first `floor` bytes of
-// the base; for paths with "..".
+// Goes up from where links lead to, not from their names, but not from `root`; for paths with "..".
 std::string Resolve::physical(const Thread& t, std::string base, std::string_view text,
-                              size_t floor) {
+                              std::string_view root) {
   for (std::string_view part; !(part = take_component(text)).empty();) {
     if (part != "..") {
       base += '/';
@@ -23,7 +22,7 @@ std::string Resolve::physical(const Thread& t, std::string base, std::string_vie
     const uint32_t meant = behind_proc(t, base, nullptr);
     base = tables_.strings.text(
         names_.canonical(meant != 0 ? meant : tables_.strings.intern(base), true));
-    if (base.size() != floor) base.resize(std::min(base.rfind('/'), base.size()));
+    if (base != root) base.resize(std::min(base.rfind('/'), base.size()));
   }
   return base;
 }
@@ -154,13 +153,11 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
   const bool by_links = names_.has_links() || t.place->root != 0 || text.starts_with("/proc/") ||
                         text.starts_with("/dev/");
   const bool up = by_links && text.find("..") != std::string_view::npos;
+  std::string root;  // ".." does not lead out of it
+  if (t.place->root != 0) root = tables_.strings.text(t.place->root);
   if (text[0] == '/') {
-    if (t.place->root != 0) {  // ".." does not lead out of it
-      std::string whole(tables_.strings.text(t.place->root));
-      whole += clean_path(text);
-      return tables_.strings.intern(clean_path(whole));
-    }
-    if (up) return tables_.strings.intern(clean_path(physical(t, "", text)));
+    if (up) return tables_.strings.intern(clean_path(physical(t, root, text, root)));
+    if (!root.empty()) return tables_.strings.intern(clean_path(root + std::string(text)));
     if (path < cleaned_.size() && cleaned_[path] != 0) return cleaned_[path];
     const uint32_t clean = tables_.strings.intern(clean_path(text));
     if (path >= cleaned_.size()) cleaned_.resize(std::max<size_t>(path + 1, path * size_t{3} / 2));
@@ -183,11 +180,9 @@ uint32_t Resolve::absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint3
     if (base == 0) return 0;  // of no directory at all, or of one that nothing tells
   }
   base = named(base, gone);
-  if (up) {
-    const size_t floor = t.place->root != 0 ? tables_.strings.text(t.place->root).size() : 0;
+  if (up)
     return tables_.strings.intern(
-        clean_path(physical(t, std::string(tables_.strings.text(base)), text, floor)));
-  }
+        clean_path(physical(t, std::string(tables_.strings.text(base)), text, root)));
   uint32_t& joined = joined_[uint64_t{base} << 32 | path];
   if (joined == 0) {
     if (tables_.strings.text(base).size() + text.size() > kLongestPath) return 0;

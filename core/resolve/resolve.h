@@ -278,7 +278,8 @@ class Resolve {
 
   // Names (paths.cc).
   uint32_t absolute(Thread& t, uint32_t base_handle, uint32_t hint, uint32_t path);
-  std::string physical(const Thread& t, std::string base, std::string_view text, size_t floor = 0);
+  std::string physical(const Thread& t, std::string base, std::string_view text,
+                       std::string_view root);
   uint32_t behind_proc(const Thread& t, std::string_view text, Description** open);
   uint32_t behind_proc(const Thread& t, std::string_view text, bool follow, Description** open);
   const Thread* running(const Thread& t, int64_t id) const;
