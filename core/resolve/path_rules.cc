@@ -101,6 +101,8 @@ bool looks_at_no_path(const feign_activity& a, Effect effect) {
     return a.result >= 0 && a.value_count == 4 && a.values[1] == UTIME_OMIT &&
            a.values[3] == UTIME_OMIT;
   if (effect == Effect::kSymlink) return a.result == -ENOENT && a.path2 == 0;  // to nothing
+  if (effect == Effect::kGetXattr || effect == Effect::kSetXattr || effect == Effect::kRemoveXattr)
+    return a.result == -ERANGE && a.path2 == 0;  // an attribute without a name
   return effect == Effect::kReadlink && a.result == -EINVAL && static_cast<int32_t>(a.length) <= 0;
 }
 
