@@ -445,6 +445,13 @@ def test_a_root_holds_names_that_go_up():
     assert {name for name, size in replayed(lines)[1].items() if size == 0} == {"/y", "/c/e/z", "/c/x"}
 
 
+def test_a_socket_gets_no_name_behind_what_is_missing():
+    bind = 'bind(3, {sa_family=AF_UNIX, sun_path="%s"}, 110) = -1 %s (x)'
+    report, sizes = replayed(['mkdir("/w", 0755) = 0', 'creat("/w/f", 0644) = 4', "socket(AF_UNIX, SOCK_DGRAM, 0) = 3", bind % ("/w/none/../s", "ENOENT"), bind % ("/w/f/../s", "ENOTDIR"),
+                              bind % ("/w/t/", "ENOENT"), 'stat("/w/s", 0x1) = -1 ENOENT (x)'])
+    assert report["mismatched"] == 0 and set(sizes) == {"/w", "/w/f"}, (report["mismatches"], sizes)
+
+
 def test_a_root_may_be_renamed():
     report, sizes = replayed(['1 1.0 mkdir("/jail", 0755) = 0', "1 1.1 fork() = 2", '2 1.2 chroot("/jail") = 0', '2 1.3 chdir("/") = 0', '1 1.4 mkdir("/top", 0755) = 0',
                               '1 1.5 rename("/jail", "/top/cell") = 0', '2 1.6 creat("/a", 0644) = 3', '2 1.7 creat("b", 0644) = 4', '2 1.8 rename("/a", "c") = 0'])

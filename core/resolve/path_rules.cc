@@ -69,8 +69,9 @@ bool ups_first(std::string_view path) {
 bool form_decides(const feign_activity& a, Effect effect, std::string_view path) {
   if (a.result >= 0) return false;
   const bool makes = effect == Effect::kMkdir || effect == Effect::kMknod ||
-                     effect == Effect::kSymlink || effect == Effect::kLink ||
-                     effect == Effect::kRename || (effect == Effect::kOpen && (a.flags & O_CREAT));
+                     effect == Effect::kBind || effect == Effect::kSymlink ||
+                     effect == Effect::kLink || effect == Effect::kRename ||
+                     (effect == Effect::kOpen && (a.flags & O_CREAT));
   const bool at_end =
       path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") || path == ".";
   const bool up = path.find("..") != std::string_view::npos || path.find("/.") != path.npos;
