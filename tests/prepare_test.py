@@ -721,6 +721,11 @@ def test_what_is_named_by_way_of_a_missing_name_may_be_there():
                             f'unlink("/d/gone/x/../../c") = {missing}', f'access("/d/new/../gone", F_OK) = {missing}', 'newfstatat(AT_FDCWD, "/d/a", {st_mode=S_IFREG|0644, st_size=5, ...}, 0) = 0',
                             'openat(AT_FDCWD, "/d/b", O_RDONLY) = 3', 'read(3, "abc", 3) = 3', 'unlink("/d/c") = 0'])()
         assert report["mismatched"] == 0 and report["skipped"] == 3, report["mismatches"]
+    # Or it is below what is no directory: what the call says is not said of it.
+    with Tmp() as tmp:
+        report = Root(tmp, ['mkdir("/w", 0755) = 0', 'mkdir("/w/d", 0755) = 0', f'access("/w/d/x", F_OK) = {missing}', f'access("/w/c/x", F_OK) = {missing}', 'rmdir("/w/d") = 0', 'symlink("c", "/w/c") = 0',
+                            'creat("/w/d", 0644) = 3', f'access("/w/gone/../d/x", F_OK) = {missing}', f'openat(AT_FDCWD, "/w/gone/../c/x", O_RDONLY) = {missing}'])()
+        assert report["mismatched"] == 0 and report["skipped"] == 2, report["mismatches"]
 
 
 def test_a_name_made_of_nothing_but_ways_up_takes_no_memory():

@@ -57,7 +57,7 @@ Resolve::Way Resolve::way_of(feign_activity& a, Thread& t, uint32_t hint, uint32
   if (up && a.path != 0 && opened_ && !unnamed && !(ups_first(text) && hint != 0 && told_))
     a.path = said;
   if (up && a.path != 0 && a.result == -ENOENT &&
-      (names_.at(a.path) != 0 || (nothing && !names_.absent_at(a.path))))
+      (names_.at(a.path) != 0 || (nothing && !names_.finds_nothing(a.path))))
     a.path = 0;  // ".." behind a name that is not there
   if (up && a.path != 0 && a.result == -ELOOP && nothing) a.path = 0;  // … or a circle of links
   a.handle = 0;
@@ -279,7 +279,7 @@ void Resolve::path_call(Record& r, Thread& t, Effect effect) {
   // From a directory that nothing tells.
   const bool lost = a.path == 0 || (two && a.path2 == 0);
   if (lost || (up && a.result == -ENOENT &&  // behind no name
-               (names_.at(a.path) != 0 || (nothing && !names_.absent_at(a.path))))) {
+               (names_.at(a.path) != 0 || (nothing && !names_.finds_nothing(a.path))))) {
     a.path = a.path2 = 0;
     a.marks |= FEIGN_NOT_A_FILE;
     return;

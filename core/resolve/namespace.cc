@@ -355,6 +355,11 @@ bool Namespace::is_absent(uint32_t slot) const {
   return false;
 }
 
+bool Namespace::finds_nothing(uint32_t path) {
+  const Type above = files_[slots_[known_above(slot_of(path))].file].type;
+  return absent_at(path) && (above == Type::kDirectory || above == Type::kUnknown);
+}
+
 bool Namespace::below(uint32_t slot, uint32_t above) const {
   for (uint32_t s = slots_[slot].parent; s != 0; s = slots_[s].parent)
     if (s == above) return true;

@@ -117,6 +117,8 @@ class Namespace {
   }
   // … of a canonical path, or of a directory above it.
   bool absent_at(uint32_t path) { return at(path) == 0 && is_absent(slot_of(path)); }
+  // … which is what a call finds that names it (ENOENT), and no file or circle of links above it.
+  bool finds_nothing(uint32_t path);
   // The file at a path that something else than a call tells to be there.
   uint32_t found(uint32_t path, Type type) { return present(slot_of(canonical(path, true)), type); }
 
