@@ -997,6 +997,12 @@ def test_extended_attributes_are_there():
         os.setxattr(os.path.join(theirs, "d"), "user.one", b"theirs")
         feign("replay", root.trace, "--root", theirs, "--json")
         assert os.getxattr(os.path.join(theirs, "d"), "user.one") == b"theirs"
+    # What is replaced, or in the way of a new one, was there, as long as a later call tells; only those of users are made.
+    with Tmp() as tmp:
+        root = Root(tmp, ['setxattr("/f", "user.one", "1", 1, XATTR_REPLACE) = 0', 'getxattr("/f", "user.one", "1", 100) = 1', 'setxattr("/g", "user.one", "1", 1, XATTR_CREATE) = -1 EEXIST (x)',
+                          'getxattr("/g", "user.one", "12345", 100) = 5', 'setxattr("/g", "security.one", "1", 1, XATTR_CREATE) = -1 EEXIST (x)', 'removexattr("/g", "trusted.one") = 0'])
+        report = root()
+        assert report["mismatched"] == 0 and os.listxattr(root.at("g")) == ["user.one"], report["mismatches"]
 
 
 def test_what_an_attribute_was_asked_of_was_there():

@@ -3,6 +3,7 @@
 #include <linux/falloc.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,7 +82,10 @@ void Needs::is_same(uint32_t other, uint32_t file) {
   s.mode |= was.mode;
   s.changed |= was.changed;
   names_.file(file).followed |= names_.file(other).followed;
-  for (const auto& [name, length] : was.attributes) s.attributes.try_emplace(name, length);
+  for (const auto& [name, length] : was.attributes) {
+    uint64_t& mine = s.attributes.try_emplace(name, length).first->second;
+    if (mine == Seen::kUntold && length != Seen::kOwn) mine = length;
+  }
   if (const auto l = listings_.find(other); l != listings_.end())
     listings_.try_emplace(file, l->second);
 }
@@ -377,27 +381,16 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
 
 // Extended attributes that were there without the trace having set them.
 void Needs::attribute(const feign_activity& a, Effect effect, uint32_t file) {
-  if (a.path2 == 0) return;
+  const bool gets = effect == Effect::kGetXattr, sets = effect == Effect::kSetXattr;
+  if (a.path2 == 0 || (!gets && !sets && effect != Effect::kRemoveXattr)) return;
   Seen& s = seen(file);
-  switch (effect) {
-    case Effect::kGetXattr: {
-      if (a.result < 0 || !strings_.text(a.path2).starts_with("user.")) return;
-      const auto at = s.attributes.find(a.path2);
-      if (at == s.attributes.end()) s.attributes[a.path2] = static_cast<uint64_t>(a.result);
-      return;
-    }
-    case Effect::kSetXattr:
-      s.changed = true;
-      if (a.result == 0) s.attributes.try_emplace(a.path2, UINT64_MAX);  // the trace's own
-      if (a.result == -EEXIST) s.attributes.try_emplace(a.path2, 0);
-      return;
-    case Effect::kRemoveXattr:
-      s.changed = true;
-      if (a.result == 0) s.attributes.try_emplace(a.path2, 0);
-      return;
-    default:
-      return;
-  }
+  s.changed |= !gets;
+  const bool there = a.result >= 0 || (sets && a.result == -EEXIST);
+  if (!there || !strings_.text(a.path2).starts_with("user.")) return;
+  const uint64_t how = a.value_count > 0 ? a.values[0] : a.flags;  // setxattrat's flags are two
+  const bool own = sets && a.result >= 0 && (how & XATTR_REPLACE) == 0;
+  const auto at = s.attributes.try_emplace(a.path2, own ? Seen::kOwn : Seen::kUntold).first;
+  if (gets && at->second == Seen::kUntold) at->second = static_cast<uint64_t>(a.result);
 }
 
 // What a refusal says of a file: that it is there, and of its permission bits.

@@ -53,7 +53,9 @@ class Needs {
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
     uint64_t told = 0;           // up to where that is known from before the trace changed the file
     uint64_t hole = UINT64_MAX;  // where there was a hole then: what is data later, it wrote
-    std::map<uint32_t, uint64_t> attributes;  // by name (string id): greatest length
+    // An attribute that the trace set first, and one that was there, of no length that is told yet.
+    static constexpr uint64_t kOwn = UINT64_MAX, kUntold = UINT64_MAX - 1;
+    std::map<uint32_t, uint64_t> attributes;  // their lengths, by name (string id)
   };
   struct Clone {  // of all that a file has from there on; how much that is, only the copy may tell
     uint32_t source = 0;

@@ -372,7 +372,8 @@ void Needs::Start::need(uint32_t id) {
   }
   if (n.type == Needed::kFile || n.type == Needed::kDirectory)
     for (const auto& [name, length] : needs_.seen(same).attributes)
-      if (length != UINT64_MAX) n.attributes.emplace_back(strings_.text(name), length);
+      if (length != Seen::kOwn)
+        n.attributes.emplace_back(strings_.text(name), length != Seen::kUntold ? length : 0);
   out_.push_back(std::move(n));
 }
 
