@@ -104,8 +104,9 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
 static int readable(char* const* texts) {
   uintptr_t list = UINTPTR_MAX, text = UINTPTR_MAX; /* pages that were looked at last */
   for (; texts != 0; ++texts) {
-    if ((uintptr_t)texts >> 12 != list && !is_there((uintptr_t)texts)) return 0;
-    list = (uintptr_t)texts >> 12;
+    const uintptr_t end = (uintptr_t)texts + sizeof *texts - 1; /* it may not be aligned */
+    if (end >> 12 != list && (!is_there((uintptr_t)texts) || !is_there(end))) return 0;
+    list = end >> 12;
     if (*texts == 0) return 1;
     if ((uintptr_t)*texts >> 12 != text && !is_there((uintptr_t)*texts)) return 0;
     text = (uintptr_t)*texts >> 12;

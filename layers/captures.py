@@ -60,7 +60,7 @@ def put(op, arg, befores):
     if arg.role in ("stat", "statx", "fds"):
         return f"put_{arg.role}(r, a[{i}], result);"
     if arg.role == "acl":
-        return f"put_acl(r, a[{i}], a[{i + 1}], result);"
+        return f"put_acl(r, a[{i}], a[{i + 1}], of_second(result));"
     if arg.role == "rights":
         return f"put_rights(r, a[{i}], a[{i + 1}], result);"
     if arg.role == "times":

@@ -287,6 +287,30 @@ def test_calls_that_are_refused_before_a_path_is_looked_at():
         replays(trace, tmp, work, 1)
 
 
+NOT_READ = r"""
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+int main(void) {
+  char* const bad = (char*)50;
+  char* const pages = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  munmap(pages + 4096, 4096);
+  return rename("none/x", bad) != -1 || link("none/x", bad) != -1 || symlink("", bad) != -1 || getxattr("none", bad, 0, 0) != -1 ||
+         setxattr("none", "user.x", bad, 100, 0) != -1 || syscall(SYS_execve, "none", 0, pages + 4092) != -1;
+}
+"""
+
+
+def test_what_a_call_that_failed_has_not_read_may_not_be_there():
+    """A second path behind one that leads nowhere; a list of an exec that goes on where no memory is."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace = recorded_program(tmp, NOT_READ)[3]
+        assert re.search(r"rename\(.*= -ENOENT", trace), trace
+
+
 LOOP = """
 import os
 file = os.open("f", os.O_RDWR | os.O_CREAT)
