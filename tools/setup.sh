@@ -7,7 +7,7 @@ feign_need="g++ meson ninja-build pkg-config python3 libyaml-dev libzstd-dev zli
 feign_need_tests="libgtest-dev libgmock-dev strace clang libclang-rt-14-dev"
 feign_nice_tests="libopenmpi-dev openmpi-bin gfortran liburing-dev libbenchmark-dev chromium"
 # Programs that tests trace and replay.
-feign_nice_programs="git make rsync sqlite3 fio xz-utils zstd ripgrep redis-server postgresql cmake ed vim iproute2 openssh-server bindfs"
+feign_nice_programs="git make rsync sqlite3 fio xz-utils zstd ripgrep redis-server postgresql cmake ed vim iproute2 openssh-server bindfs gocryptfs"
 
 feign_setup() {
   missing=""

@@ -429,8 +429,8 @@ int64_t Context::getdents(const feign_activity& a, int fd) {
 }
 
 // Which entry a buffer of a long listing ends with is the order of the file system; a signal ends
-// a buffer early, and some file systems (FUSE) fill none. Of such a listing it is the sum that
-// has to be right, at its end.
+// a buffer early, and some file systems (FUSE) fill none: what lacks in the first of a short listing
+// comes with the next ones. Of such a listing it is the sum that has to be right, at its end.
 int64_t Context::listed(const feign_activity& a, int fd, int64_t result) {
   constexpr int64_t kLongestEntry = 280;  // getdents(2)
   const std::lock_guard lock(r->listings_mutex);
@@ -438,9 +438,10 @@ int64_t Context::listed(const feign_activity& a, int fd, int64_t result) {
   const bool begun = at != r->listings.end();
   if (!begun && result == a.result) return result;
   int64_t lacks = (begun ? at->second : 0) + a.result - result;
-  for (int64_t more = 1; begun && a.result == 0 && lacks > 0 && more > 0; lacks -= more)
-    more = std::max<int64_t>(entries(a, fd), 0);
   const bool full = std::max(result, a.result) + kLongestEntry > static_cast<int64_t>(a.length);
+  const bool reads_on = begun ? a.result == 0 : !full && result > 0;
+  for (int64_t more = 1; reads_on && lacks > 0 && more > 0; lacks -= more)
+    more = std::max<int64_t>(entries(a, fd), 0);
   const bool goes_on = lacks <= (begun || full ? kLongestEntry : 0) ||
                        (result > 0 && a.result > 0 && (begun || full));
   if (goes_on && (a.result != 0 || lacks == 0)) {
@@ -449,7 +450,8 @@ int64_t Context::listed(const feign_activity& a, int fd, int64_t result) {
     return a.result;
   }
   if (begun) r->listings.erase(at);
-  return result == a.result ? std::abs(lacks) : result;
+  if (result == a.result) return std::abs(lacks);
+  return begun || !reads_on ? result : a.result - lacks;
 }
 
 void Context::lists_anew(const feign_activity& a) {
