@@ -1249,6 +1249,22 @@ def test_only_what_the_trace_changes_is_looked_at_again():
         assert os.path.getsize(root.at("many/3")) == 5
 
 
+def test_directories_have_the_permission_bits_that_were_shown():
+    """And get them back, as files do; who replays may use them all the same."""
+    with Tmp() as tmp:
+        one = Root(tmp, ['stat("/a", {st_mode=S_IFDIR|0750, st_size=0, ...}) = 0', 'stat("/a/b", {st_mode=S_IFDIR|S_ISVTX|0777, st_size=0, ...}) = 0',
+                         'stat("/c", {st_mode=S_IFDIR|0055, st_size=0, ...}) = 0', 'open("/c/f", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4',
+                         'chmod("/a", 0777) = 0', 'chmod("/d", 0777) = 0', 'chmod("/c/f", 0666) = 0'])
+        two = os.path.join(tmp, "two.strace")
+        write_trace(two, ['stat("/a", {st_mode=S_IFDIR|0750, st_size=0, ...}) = 0', 'stat("/a/b", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0',
+                          'open("/c/f", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4'])
+        modes = lambda: [stat.S_IMODE(os.stat(one.at(name)).st_mode) for name in ("a", "a/b", "c", "c/f", "d", "d/f")]  # noqa: E731
+        for _ in range(2):
+            assert one()["mismatched"] == 0 and modes() == [0o777, 0o777, 0o755, 0o666, 0o777, 0o644], [oct(m) for m in modes()]
+        assert feign("replay", two, "--root", one.root).status == 0
+        assert modes() == [0o750, 0o755, 0o755, 0o644, 0o755, 0o644], [oct(m) for m in modes()]
+
+
 def test_what_mkdir_found_is_a_file_if_nothing_can_be_below_it():
     with Tmp() as tmp:
         assert Root(tmp, ['rename("/f", "/d") = 0', 'mkdir("/d", 0755) = -1 EEXIST (File exists)', 'open("/d/x", O_WRONLY) = -1 ENOTDIR (Not a directory)'])()["mismatched"] == 0

@@ -292,7 +292,9 @@ void Needs::looked_at(const feign_activity& a, uint32_t file) {
     seen(file).exact = true;
     seen(file).mode |= a.mode & 0777;
   }
-  if (a.result >= 0 && S_ISDIR(a.mode)) is_directory(file);
+  if (a.result < 0 || !S_ISDIR(a.mode)) return;
+  is_directory(file);
+  seen(file).mode |= a.mode & 0777;
 }
 
 void Needs::allocated(const feign_activity& a, uint32_t file) {
@@ -675,7 +677,10 @@ void Needs::found(const feign_activity& a, Effect effect, const Namespace::Touch
         seen(touched.file).mode |= a.mode & 0777;
         if (names_.has_links() && !seen(touched.file).changed) told_sizes_[a.path] = a.length;
       }
-      if (S_ISDIR(a.mode)) seen(touched.file).directory = true;
+      if (S_ISDIR(a.mode)) {
+        seen(touched.file).directory = true;
+        seen(touched.file).mode |= a.mode & 0777;
+      }
       if (S_ISLNK(a.mode) && a.length < 4096) {
         seen(touched.file).link = a.length;
         ++seen(touched.file).links;

@@ -77,6 +77,16 @@ std::string no_state() { return std::string(kStateLength - 1, ' ') + "\n"; }
 
 constexpr int kNewFile = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
+constexpr mode_t kUsualFile = 0644, kUsualDirectory = 0755;
+
+// Whoever replays must be able to open it, whatever the recorded mode says, unless that decided a
+// result.
+mode_t mode_of(const Needed& n) {
+  const mode_t told = n.mode & 0777;
+  if (n.type == Needed::kDirectory) return told != 0 ? told | 0700 : kUsualDirectory;
+  return (told != 0 ? told | 0600 : kUsualFile) & ~((n.denied & 7) * 0111);
+}
+
 class Maker {
  public:
   Maker(int root_fd, const std::string& root, const PrepareOptions& options)
@@ -145,7 +155,7 @@ class Maker {
   Result<std::string> left() const;
   Result<void> remove_left(char type, const std::string& path);
   Result<void> content(int fd, const Needed& n);
-  void directory(int parent, const char* name, const Needed& n, bool fresh) const;
+  void directory(const Place& at, const Needed& n) const;
 
   int root_fd_;
   std::string root_;
@@ -465,13 +475,16 @@ Result<void> Maker::content(int fd, const Needed& n) {
 }
 
 // Gives a directory that is there the attributes that it had, and no others if a replay set some.
-void Maker::directory(int parent, const char* name, const Needed& n, bool fresh) const {
-  if (!fresh && !ours_) return;
-  const bool stale = !fresh && (n.changed || !known_);
-  if (!stale && n.attributes.empty()) return;
-  const Fd made(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+void Maker::directory(const Place& at, const Needed& n) const {
+  if (!at.fresh && !ours_) return;
+  const bool stale = !at.fresh && (n.changed || !known_);
+  const mode_t mode = mode_of(n), was = at.fresh ? kUsualDirectory : at.st.st_mode & 0777;
+  const bool other_mode = mode != was && n.path != "/";
+  if (!stale && !other_mode && n.attributes.empty()) return;
+  const Fd made(openat(at.parent, at.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made.ok()) return;  // one that may not be read
   if (stale) no_attributes(made.get());
+  if (other_mode) (void)fchmod(made.get(), mode);
   attributes(made.get(), n);
 }
 
@@ -486,7 +499,7 @@ Result<Fd> Maker::directories(const std::string& path, int depth) {
   const std::string name = path.substr(slash + 1);
   auto parent = directories(above, depth + 1);
   if (!parent) return parent;
-  const bool fresh = mkdirat(parent->get(), name.c_str(), 0755) == 0;
+  const bool fresh = mkdirat(parent->get(), name.c_str(), kUsualDirectory) == 0;
   if (!fresh && errno != EEXIST) return failed("make directory", path, errno);
   if (fresh) ++done.directories;
   // (Another thread may have made it.)
@@ -571,15 +584,13 @@ Result<void> Maker::make(const Needed& n) {
   auto parent = parent_of(n.path);
   if (!parent) return std::move(parent.error());
   Place at{*parent, std::string(n.path == "/" ? "." : name_of(n.path)), {}, true};
-  if (empty_ && n.type == Needed::kDirectory && mkdirat(at.parent, at.c_str(), 0755) == 0) {
+  if (empty_ && n.type == Needed::kDirectory &&
+      mkdirat(at.parent, at.c_str(), kUsualDirectory) == 0) {
     ++done.directories;
-    directory(at.parent, at.c_str(), n, true);
+    directory(at, n);
     return {};
   }
-  // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided
-  // a result.
-  const mode_t all = n.mode != 0 ? (n.mode & 0777) | 0600 : 0644;
-  const mode_t mode = all & ~((n.denied & 7) * 0111);
+  const mode_t mode = mode_of(n);
   Fd file;
   if (empty_ && n.type == Needed::kFile)
     file = Fd(openat(at.parent, at.c_str(), kNewFile | O_EXCL, mode | 0600));
@@ -598,11 +609,11 @@ Result<void> Maker::make(const Needed& n) {
   switch (n.type) {
     case Needed::kDirectory:
       if (at.fresh) {
-        if (mkdirat(at.parent, at.c_str(), 0755) != 0)
+        if (mkdirat(at.parent, at.c_str(), kUsualDirectory) != 0)
           return failed("make directory", n.path, errno);
         ++done.directories;
       }
-      directory(at.parent, at.c_str(), n, at.fresh);
+      directory(at, n);
       return {};
     case Needed::kSymlink:
       return make_link(at, n);
@@ -661,8 +672,10 @@ Result<bool> Maker::make_special(Place& at, const Needed& n, mode_t type, mode_t
 
 Result<void> Maker::make_file(const Place& at, const Needed& n, Fd file, mode_t mode) {
   const struct stat& st = at.st;
+  // Where none was told, a umask may have had its way.
+  const mode_t has = st.st_mode & 0777, more = ours_ ? has & ~mode : 0;
   const bool good_mode =
-      n.mode == 0 && n.denied == 0 ? (st.st_mode & 0600) == 0600 : (st.st_mode & 0777) == mode;
+      n.mode == 0 && n.denied == 0 ? (has & 0600) == 0600 && more == 0 : has == mode;
   // The bytes of a file that was written to are not those that it began with, and those of one that
   // was made for something else may be others.
   const bool stale = (n.changed || !known_) && ours_;

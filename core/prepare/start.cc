@@ -340,6 +340,7 @@ void Needs::Start::need(uint32_t id) {
   if (root || f.type == Namespace::Type::kDirectory ||
       (f.target == 0 && (with_children_.contains(f.initial_path) || needs_.seen(id).directory))) {
     n.type = Needed::kDirectory;
+    n.mode = needs_.seen(id).mode;
   } else if (f.type == Namespace::Type::kSymlink && f.target != 0) {
     n.type = Needed::kSymlink;
     n.target = strings_.text(f.target);
