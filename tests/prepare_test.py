@@ -1259,10 +1259,14 @@ def test_directories_have_the_permission_bits_that_were_shown():
         write_trace(two, ['stat("/a", {st_mode=S_IFDIR|0750, st_size=0, ...}) = 0', 'stat("/a/b", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0',
                           'open("/c/f", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4'])
         modes = lambda: [stat.S_IMODE(os.stat(one.at(name)).st_mode) for name in ("a", "a/b", "c", "c/f", "d", "d/f")]  # noqa: E731
-        for _ in range(2):
-            assert one()["mismatched"] == 0 and modes() == [0o777, 0o777, 0o755, 0o666, 0o777, 0o644], [oct(m) for m in modes()]
-        assert feign("replay", two, "--root", one.root).status == 0
-        assert modes() == [0o750, 0o755, 0o755, 0o644, 0o755, 0o644], [oct(m) for m in modes()]
+        mask = os.umask(0o022)
+        try:
+            for _ in range(2):
+                assert one()["mismatched"] == 0 and modes() == [0o777, 0o777, 0o755, 0o666, 0o777, 0o644], [oct(m) for m in modes()]
+            assert feign("replay", two, "--root", one.root).status == 0
+            assert modes() == [0o750, 0o755, 0o755, 0o644, 0o755, 0o644], [oct(m) for m in modes()]
+        finally:
+            os.umask(mask)
 
 
 def test_what_mkdir_found_is_a_file_if_nothing_can_be_below_it():
