@@ -488,6 +488,34 @@ def test_ranks_that_share_a_process_begin_writes_that_are_left_to_posix_calls():
                 assert report["mismatched"] == 0 and os.path.getsize(f"{root}{there}/data") == 20000, (how, report["mismatches"])
 
 
+def test_files_are_closed_when_what_was_begun_on_them_is_over():
+    """Also where a modifier left out what waits for it: Open MPI crashed, or closed them too early."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, """
+            #include <mpi.h>
+            int main(int argc, char **argv) {
+              enum { LENGTH = 8 << 20, REQUESTS = 6 };
+              static char bytes[LENGTH];
+              MPI_File f;
+              MPI_Request q[REQUESTS];
+              int rank;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+              for (int i = 0; i < REQUESTS; ++i)
+                MPI_File_iwrite_at(f, (MPI_Offset)(rank * REQUESTS + i) * LENGTH, bytes, LENGTH, MPI_BYTE, &q[i]);
+              MPI_Waitall(REQUESTS, q, MPI_STATUSES_IGNORE);
+              MPI_File_close(&f);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        for without in ("mpi:MPI_Waitall", "mpi:MPI_Waitall+mpiio:MPI_File_close,state=drop") * len(repeats(4)):
+            with Tmp() as root:
+                report = replayed(2, trace, "--root", root, "--with", "filter,preset=workload", "--with", "filter,drop=yes,op=" + without)
+                assert report["mismatched"] == 0 and os.path.getsize(f"{root}{there}/data") == 12 * (8 << 20), report["mismatches"]
+
+
 def test_files_left_open_are_closed_in_one_order_by_all():
     """Of two, rank 0 has the second one in the place of another file, which MPI comes to first as it ends."""
     with Tmp() as tmp:

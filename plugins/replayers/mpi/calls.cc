@@ -549,7 +549,7 @@ void remember(Stream& s, MPI_Request request, bool persistent, std::unique_ptr<i
   const uint64_t n = s.value(s.args->request);
   Owner& o = *s.owner;
   const std::lock_guard lock(o.mutex);
-  o.add(n) = {request, persistent, std::move(kept), {}};
+  o.add(n) = {request, persistent, std::move(kept), {}, s.a->handle};
 }
 
 namespace {

@@ -161,6 +161,16 @@ void only_orders(Stream& s, uint32_t op, bool meets, bool later) {
   s.skip("left to the posix calls in it");
 }
 
+// A program waits for what it began before it closes a file; its waits may have been filtered out.
+void end_requests(Replayer& r, uint32_t file) {
+  for (auto& [rank, o] : r.owners) {
+    const std::lock_guard lock(o->mutex);
+    for (auto& [number, pending] : o->requests)
+      if (pending.file == file && pending.request != MPI_REQUEST_NULL)
+        MPI_Wait(&pending.request, MPI_STATUS_IGNORE);
+  }
+}
+
 // ---- calls on open files ------------------------------------------------------------------------
 
 void close_file(const FileCall& c) {
@@ -173,6 +183,7 @@ void close_file(const FileCall& c) {
     const std::lock_guard lock(r.files_mutex);
     r.files.erase(a.handle);
   }
+  end_requests(r, a.handle);
   s.answer(MPI_File_close(&closing));
   if (!file.link.empty()) (void)unlink(file.link.c_str());
   if (file.remove.empty()) return;
@@ -372,8 +383,11 @@ void close_files(Replayer& r) {
     return std::pair(f->group != nullptr ? f->group->number : 0, f->opened);
   };
   std::vector<File*> open;
-  for (auto& [handle, f] : r.files)
-    if (f.file != MPI_FILE_NULL) open.push_back(&f);
+  for (auto& [handle, f] : r.files) {
+    if (f.file == MPI_FILE_NULL) continue;
+    end_requests(r, handle);
+    open.push_back(&f);
+  }
   std::sort(open.begin(), open.end(),
             [&](const File* a, const File* b) { return place(a) < place(b); });
   for (File* f : open) MPI_File_close(&f->file);

@@ -156,6 +156,7 @@ struct Owner {
     // Of a buffered send that is persistent: each of its starts is a send that nobody waits for who
     // does not want the buffer.
     std::function<int(MPI_Request*)> buffered;
+    uint32_t file = 0;  // the handle of what it reads or writes
   };
   using Requests = std::unordered_map<uint64_t, Pending>;
   Requests requests;  // by the trace's numbers
