@@ -188,6 +188,13 @@ static int own_members(MPI_Comm comm) {
   if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);
   return size;
 }
+/* What this rank gives of that which each member gets a count for. */
+static int own_count(const int* counts, MPI_Comm comm) {
+  int rank = 0;
+  if (comm == MPI_COMM_NULL || counts == NULL) return 0;
+  PMPI_Comm_rank(comm, &rank);
+  return counts[rank];
+}
 static int degree(MPI_Comm comm, int outgoing) {
   int kind = MPI_UNDEFINED, in = 0, out = 0, weighted = 0, rank = 0;
   if (comm == MPI_COMM_NULL) return 0;

@@ -83,7 +83,8 @@ def mpi_wrapper(layer, op, persistent=None):
         if len(counts) > which and types:
             value = f"bytes_of({counts[which]}, {types[min(which, len(types) - 1)]})"
             if in_place and which == 0 and len(counts) + len(lists) > 1:
-                return f"sendbuf == MPI_IN_PLACE ? {'bytes_of(recvcount, recvtype)' if 'recvcount' in counts else 'UNKNOWN'} : {value}"
+                own = "recvcount" if "recvcount" in counts else "own_count(recvcounts, comm)"
+                return f"sendbuf == MPI_IN_PLACE ? bytes_of({own}, recvtype) : {value}"
             return value
         return None
 

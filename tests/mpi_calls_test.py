@@ -142,12 +142,13 @@ def test_communicators_that_nobody_uses():
 def test_groups_that_send_unequal_amounts_and_what_is_received_in_place():
     for report in (breadth("two-groups", times=5), breadth("two-groups", "--replayer", "posix", "--replayer", "mpi,comm=order", times=1)):
         assert calls(report, "MPI_Allgather", "MPI_Iallgather", "MPI_Alltoall", "MPI_Ialltoall", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-                     "MPI_Comm_idup", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Ialltoallw") == [4] * 10
+                     "MPI_Comm_idup", "MPI_Alltoallv", "MPI_Alltoallw", "MPI_Ialltoallw", "MPI_Allgatherv", "MPI_Iallgatherv") == [4] * 12
     text = told("two-groups")
     lines = "".join(line for line in text.splitlines() if " rank 1 " in line)
     # What goes to each, in elements, or in bytes; then the same from each.
     assert re.findall(r"Alltoallv\(size=(\d+), sendcounts=\[(.*?)\]", lines) == [("40", "1 2 3 4 1 2 3 4")]
     assert re.findall(r"lltoallw\(size=(\d+), sendcounts=\[(.*?)\]", lines) == [("64", "4 16 12 32 4 16 12 32")] * 2
+    assert re.findall(r"llgatherv\(size=(-?\d+), sendcount=0, recv_size=(\d+)", lines) == [("8", "40")] * 2
     assert re.findall(r"Reduce_scatter\(size=(\d+), recv_size=\d+, recvcounts=\[(.*?)\]", lines) == [("24", "1 2 3")]
 
 

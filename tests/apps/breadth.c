@@ -345,6 +345,10 @@ static void two_groups(void) {
   MPI_Ialltoallw(MPI_IN_PLACE, nowhere, nowhere, (MPI_Datatype*)8, in, counts, places, types, later,
                  &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
+  const int parts[4] = {1, 2, 3, 4}, begin[4] = {0, 1, 3, 6};
+  MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in, parts, begin, MPI_INT, later);
+  MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in, parts, begin, MPI_INT, later, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
   MPI_Comm_free(&later);
   MPI_Comm_free(&both);
   MPI_Comm_free(&own);
