@@ -1214,6 +1214,41 @@ TEST(Others, WhatAThreadDoesForCallsOnFilesComesAfterTheseAndBeforeWhoWaitedForT
   EXPECT_EQ(r.of(7), (Edges{{6, "threads"}}));
   EXPECT_EQ(r.of(8), (Edges{{7, "threads"}}));
 }
+// Ranks that share a process, or make the posix calls in it, come together on that communicator.
+TEST(Others, CollectiveCallsOnAFileAreInOrderWithThoseOfItsCommunicatorUnlessTheyOverlapped) {
+  std::vector<feign_stream_info> streams(2);
+  for (feign_stream_info& s : streams) {
+    s.rank = 1;
+    s.process = 101;
+  }
+  const auto at = [](Call c, uint64_t start_ns) {
+    c.start_ns = start_ns;
+    c.duration_ns = 50;
+    return c;
+  };
+  const auto mpiio = [&](const char* op, uint64_t start_ns, std::vector<uint64_t> values = {}) {
+    const Call c{.stream = 1, .op = op, .handle = 10, .values = std::move(values), .layer = "mpiio"};
+    return at(c, start_ns);
+  };
+  const std::vector<Call> calls = {mpiio("MPI_File_open", 1000, {kWorld}),
+                                   at(mpi(2, "MPI_Barrier", {kWorld}), 1100),
+                                   mpiio("MPI_File_sync", 1200),
+                                   at(mpi(2, "MPI_Barrier", {kWorld}), 1300),
+                                   mpiio("MPI_File_sync", 1340),  // they do not wait for each other
+                                   at(mpi(2, "MPI_Barrier", {kWorld}), 1400),
+                                   mpiio("MPI_File_close", 1500)};
+  Options options = only("threads");
+  options.emplace_back("ranks", "apart");
+
+  const Ran r(calls, options, 64, streams);
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "threads"}}));
+  EXPECT_EQ(r.of(2), (Edges{{1, "threads"}}));
+  EXPECT_EQ(r.of(3), (Edges{{2, "threads"}}));
+  EXPECT_EQ(r.of(4), Edges{});
+  EXPECT_EQ(r.of(5), (Edges{{4, "threads"}}));
+  EXPECT_EQ(r.of(6), (Edges{{5, "threads"}}));
+}
 TEST(Others, RecordedEdgesAreKeptUnlessTheyFollow) {
   Call third = on_path(3, "stat", "/c");
   third.depends = {{1, 0, 1 << 16}, {2, 0, 2 << 16}};

@@ -284,6 +284,7 @@ class Depend {
   // ---- rule threads
   enum ThingKind : uint8_t {
     kCommOf,
+    kFilesOn,
     kFileOf,
     kWindowOf,
     kRequestOf,
@@ -294,6 +295,7 @@ class Depend {
   struct Thing {  // that threads may be at
     Shared access;
     uint64_t start_ns = 0;  // of the last to ask for a message
+    uint64_t end_ns = 0;    // of the last collective call
     bool keeps = false;     // a request that is not over when it ends
     uint32_t file = 0;      // the handle that a request is for
   };
@@ -302,6 +304,7 @@ class Depend {
   void in_window(const feign_activity& a, const Message& m, uint32_t window);
   void in_file(const feign_activity& a, const Message& m);
   void in_order(ThingKind kind, uint64_t which);
+  void meets_on(const feign_activity& a, uint32_t comm, bool file);
   void ends(uint64_t request);
   void threads(const feign_activity& a);
 

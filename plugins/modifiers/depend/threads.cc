@@ -80,6 +80,18 @@ void Depend::in_order(ThingKind kind, uint64_t which) {
   s.change = me_;
 }
 
+// A file has a communicator of its own in MPI: collective calls on it may be under way beside those
+// of the communicator that it was opened on. In a replay all may come together on that one, so what
+// did not overlap keeps its order.
+void Depend::meets_on(const feign_activity& a, uint32_t comm, bool file) {
+  Thing& own = thing(file ? kFilesOn : kCommOf, comm);
+  Thing& other = thing(file ? kCommOf : kFilesOn, comm);
+  if (!file || own.end_ns <= a.start_ns) after(own.access.change, kThreads);
+  if (other.end_ns <= a.start_ns) after(other.access.change, kThreads);
+  own.access.change = me_;
+  own.end_ns = a.start_ns + a.duration_ns;
+}
+
 void Depend::ends(uint64_t request) {
   const auto at = things_.find({streams_[me_.stream].rank, kRequestOf, request, 0});
   if (at == things_.end()) return;
@@ -118,7 +130,11 @@ void Depend::threads(const feign_activity& a) {
     next_message(a, false, text(x.comm), number(value(m.sends ? x.rank2 : x.rank)),
                  number(value(m.sends ? x.tag2 : x.tag)));
   if ((m.meets != Does::kNothing || m.does == Does::kNeighbours) && text(x.comm) != 0)
-    in_order(kCommOf, text(x.comm));
+    meets_on(a, text(x.comm), false);
+  if (m.file && m.meets != Does::kNothing)
+    if (const uint32_t comm = comm_of_file(a, m);
+        !m.opens && comm != 0 && comm_of(comm).members > 1)
+      meets_on(a, comm, true);
   if (m.file && a.handle != 0) in_file(a, m);
   if (text(x.win) != 0) in_window(a, m, text(x.win));
   if (m.begins && request != FEIGN_UNKNOWN) {
