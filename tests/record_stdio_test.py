@@ -858,6 +858,39 @@ def test_where_a_stream_appends():
         assert r.status == 0, r.err
 
 
+APPENDS_TO_WHAT_WAS_THERE = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+static int appends(FILE* f) {
+  char line[100];
+  if (f == NULL) return 1;
+  for (int i = 0; i < 100; ++i) fputs("some more\n", f);
+  if (ftell(f) != 1600) return 2;
+  rewind(f);
+  return fgets(line, sizeof line, f) == NULL;
+}
+int main(void) {
+  int failed = appends(fopen("a", "a+"));
+  failed |= appends(fdopen(open("b", O_RDWR | O_CREAT | O_APPEND, 0666), "a+"));
+  return failed;
+}
+"""
+
+
+def test_what_a_stream_holds_back_is_not_in_its_file():
+    """Its first write asks how long the file is, which that does not have yet."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "appends")
+        compile_text(APPENDS_TO_WHAT_WAS_THERE, program)
+        os.mkdir(os.path.join(tmp, "w"))
+        for name in "ab":
+            with open(os.path.join(tmp, "w", name), "w", encoding="ascii") as f:
+                f.write("a line\n" * 85 + "last\n")
+        trace, work = recorded_streams(tmp, program)
+        replays(trace, tmp, work, 1)
+
+
 LEFT_OUT = r"""
 #include <stdio.h>
 int main(void) {

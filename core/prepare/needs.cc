@@ -559,6 +559,14 @@ void Needs::other_layer(const feign_activity& a) {
   if (op->kind == FEIGN_KIND_WRITE) by_descriptor(a, Effect::kPwrite, file);
 }
 
+// A stream holds back what is written to it: when that comes to its file, and how long the file is
+// by then, tell the system calls in its calls, if they are in the trace.
+bool Needs::told_by_parts(const feign_activity& a, Effect effect, uint32_t file) {
+  if (a.op >= stdio_) return effect != Effect::kRead && seen(file).by_parts;
+  seen(file).by_parts |= FEIGN_DEPTH(a.marks) != 0;
+  return false;
+}
+
 void Needs::add(const feign_activity& a) {
   const Call* const call = ops_.call(a.op);
   if (!waiting_.empty()) settle(a);
@@ -566,7 +574,8 @@ void Needs::add(const feign_activity& a) {
   if ((a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
   const Effect effect = opens(call->effect) ? Effect::kOpen : call->effect;
   if ((a.handle != 0 || a.handle2 != 0) && effect != Effect::kOpen) {
-    if (const uint32_t file = own(a); file != 0) by_descriptor(a, effect, file);
+    if (const uint32_t file = own(a); file != 0 && !told_by_parts(a, effect, file))
+      by_descriptor(a, effect, file);
     return;
   }
   if (effect == Effect::kOpen && a.path == 0 && (a.flags & O_TRUNC) && a.result >= 0)
@@ -656,7 +665,7 @@ void Needs::found(const feign_activity& a, Effect effect, const Namespace::Touch
       Seen& file = seen(touched.file);
       const uint32_t how = a.flags & O_ACCMODE;  // what was possible was not denied
       file.denied &= ~(how == O_RDONLY ? R_OK : how == O_WRONLY ? W_OK : R_OK | W_OK);
-      file.by_parts |= FEIGN_DEPTH(a.marks) != 0;
+      file.by_parts |= FEIGN_DEPTH(a.marks) != 0 && a.op < stdio_;
       if (a.flags & O_DIRECTORY) file.directory = true;
       if (a.flags & O_TRUNC) {
         file.exact = file.changed = true;

@@ -28,7 +28,10 @@ namespace feign {
 class Needs {
  public:
   explicit Needs(Tables& tables)
-      : ops_(tables.ops), names_(tables.strings), strings_(tables.strings) {}
+      : ops_(tables.ops),
+        stdio_(tables.ops.find("stdio", "fopen")),
+        names_(tables.strings),
+        strings_(tables.strings) {}
   void add(const feign_activity& a);
   std::vector<Needed> finish();
 
@@ -43,7 +46,7 @@ class Needs {
     // then.
     uint32_t not_empty = 0;
     bool changed = false;    // by the trace
-    bool by_parts = false;   // what calls of MPI-IO moved, posix calls in them tell
+    bool by_parts = false;   // what calls of stdio and MPI-IO moved, posix calls in them tell
     bool has_holes = false;  // data tells where it is not
     size_t link = 0;         // bytes of a link's target, as lstat tells
     uint32_t links = 0;      // calls that told of a link here, and no more …
@@ -109,8 +112,10 @@ class Needs {
   void settle(const feign_activity& next);
   void other_open(const feign_activity& a, uint32_t flags);
   void other_layer(const feign_activity& a);
+  bool told_by_parts(const feign_activity& a, Effect effect, uint32_t file);
 
   const Ops& ops_;
+  const uint32_t stdio_;  // the first op of that layer; those of posix come before it
   Namespace names_;
   Strings& strings_;
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
