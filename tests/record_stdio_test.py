@@ -891,6 +891,23 @@ def test_what_a_stream_holds_back_is_not_in_its_file():
         replays(trace, tmp, work, 1)
 
 
+def test_a_descriptor_that_appends_already_stays_where_it_is():
+    """fdopen() goes to the end of the file only if nothing went there so far."""
+    streams_replay(r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  FILE* f = fopen("f", "w");
+  if (fputs("text", f) < 0 || fclose(f) != 0) return 1;
+  f = fdopen(open("f", O_WRONLY | O_APPEND), "a");
+  if (f == NULL || ftell(f) != 0 || fputs(" and more", f) < 0 || fflush(f) != 0 || ftell(f) != 13 || fclose(f) != 0) return 2;
+  f = fdopen(open("f", O_WRONLY), "a");
+  return f == NULL || ftell(f) != 13 || fclose(f) != 0;
+}
+""")
+
+
 LEFT_OUT = r"""
 #include <stdio.h>
 int main(void) {

@@ -452,8 +452,9 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       r.set_values({});
       return;
     case Effect::kFdopen:
-      if (Description* d = on(a, t); succeeded(a) && d != nullptr && (a.flags & O_APPEND))
-        stream_appends(*d, a.flags);
+      if (Description* d = on(a, t);
+          succeeded(a) && d != nullptr && (a.flags & O_APPEND) && !(d->flags & O_APPEND))
+        stream_appends(*d, a.flags);  // one that appends already stays where it is
       return;
     case Effect::kUngetc:
       if (Description* d = on(a, t); succeeded(a) && d != nullptr)

@@ -52,8 +52,9 @@ int64_t Context::fdopen(const feign_activity& a) {
   if (a.result < 0) return emulated(a.result);
   const int fd = r->descriptors.get(a.handle);
   r->descriptors.also_stream(a.handle, process);
-  if (a.flags & O_APPEND) {
-    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_APPEND);
+  const int flags = ::fcntl(fd, F_GETFL);
+  if ((a.flags & O_APPEND) && flags >= 0 && !(flags & O_APPEND)) {  // else it stays where it is
+    ::fcntl(fd, F_SETFL, flags | O_APPEND);
     to_end(a, fd);
   }
   return r->descriptors.file(a.handle, process, (a.flags & O_APPEND) != 0) != nullptr ? 0 : -errno;
