@@ -78,6 +78,23 @@ static int64_t text_bytes(const wchar_t* text) {
   return count != (size_t)-1 ? (int64_t)count : 0;
 }
 
+enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
+
+/* The beginning of libc's: where wide characters are before they are bytes. */
+struct _IO_wide_data {
+  wchar_t *read_ptr, *read_end, *read_base, *write_base, *write_ptr;
+};
+
+/* Of a stream that may write before its buffer is full, the bytes that are to be written. */
+static size_t pending(const FILE* stream) {
+  if ((stream->_flags & (kUnbuffered | kByLine)) == 0) return 0;
+  size_t bytes = (size_t)(stream->_IO_write_ptr - stream->_IO_write_base);
+  if (stream->_mode > 0)
+    for (const wchar_t* c = stream->_wide_data->write_base; c < stream->_wide_data->write_ptr; ++c)
+      bytes += (size_t)character_bytes((wint_t)*c);
+  return bytes;
+}
+
 /* ---- what programs do to a buffer themselves
  *
  * getc_unlocked, putc_unlocked and their like are macros, which call libc only where a buffer ends.
@@ -145,7 +162,7 @@ struct held {
   struct seen* seen;
   const char* end; /* of what was in its buffer to be read */
   int64_t offset;  /* of the end in the file; -1: libc has not asked */
-  size_t pending;  /* of what was to be written */
+  size_t pending;  /* bytes that were to be written */
   int failed;      /* its error indicator, where that is put aside */
 };
 
@@ -157,7 +174,7 @@ static struct held hold(FILE* stream) {
   h.seen = seen_of(stream);
   h.end = stream->_IO_read_end;
   h.offset = stream->_offset;
-  h.pending = (size_t)(stream->_IO_write_ptr - stream->_IO_write_base);
+  h.pending = pending(stream);
   if (h.seen != NULL) catch_up(h.seen);
   return h;
 }
@@ -237,14 +254,12 @@ static int has_error(const struct held* h) {
   return h->stream != NULL && (h->stream->_flags & kError) != 0;
 }
 
-enum { kUnbuffered = 2, kByLine = 0x200 }; /* _IO_UNBUFFERED, _IO_LINE_BUF */
-
 /* A stream without a buffer, or one that a line ends in, has been written, but for what comes after
  * its last line: a replay, which has neither lines nor such streams, writes it then. */
 static void wrote(const struct held* h, FILE* stream, int64_t result) {
   if ((stream->_flags & (kUnbuffered | kByLine)) == 0 || descriptor(stream) < 0) return;
-  const size_t left = __fpending(stream);
-  const int some = stream->_mode <= 0 && result > 0 && left < h->pending + (size_t)result;
+  const size_t left = pending(stream);
+  const int some = result > 0 && left < h->pending + (size_t)result;
   if (left == 0 || some) record_bytes(stream, kFlushed, (int64_t)left);
 }
 

@@ -836,6 +836,28 @@ int main(void) {
 """
 
 
+def test_lines_of_wide_characters():
+    """What comes after the last line stays, as many bytes as it will be."""
+    streams_replay(r"""
+#include <fcntl.h>
+#include <locale.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <wchar.h>
+int main(void) {
+  char bytes[100];
+  if (setlocale(LC_ALL, "C.UTF-8") == NULL) return 77;
+  FILE* f = fopen("f", "w");
+  const int fd = open("f", O_RDONLY);
+  setlinebuf(f);
+  if (fputws(L"\u00e9 line\nf\u00e9w", f) < 0 || read(fd, bytes, sizeof bytes) != 8) return 1;
+  if (fputws(L"er\nn", f) < 0 || read(fd, bytes, sizeof bytes) < 7) return 2;
+  if (fwprintf(f, L"%ls\n%d", L"\u20ac", 7) < 0 || read(fd, bytes, sizeof bytes) < 4) return 3;
+  return fclose(f) | close(fd);
+}
+""")
+
+
 def test_where_a_stream_appends():
     """The system calls in its calls, too, say where in the file they wrote."""
     with Tmp() as tmp:
