@@ -930,6 +930,38 @@ int main(void) {
 """)
 
 
+LOSES_ITS_OUTPUT = r"""
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  int status = 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    printf("written"), fflush(stdout);
+    printf("lost");
+    _exit(0);
+  }
+  if (waitpid(child, &status, 0) != child || status != 0) return 1;
+  return printf(" kept") != 5;
+}
+"""
+
+
+def test_output_that_a_child_lost_leaves_no_gap():
+    """Its parent goes on where the child's system calls had come to."""
+    with Tmp() as tmp:
+        program = os.path.join(tmp, "loses")
+        compile_text(LOSES_ITS_OUTPUT, program)
+        needs_capture()
+        trace, work = os.path.join(tmp, "t.feign"), os.path.realpath(os.path.join(tmp, "w"))
+        os.mkdir(work)
+        with open(os.path.join(work, "out"), "wb") as out:
+            subprocess.run([FEIGN, "record", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", program], cwd=work, stdout=out, check=True)
+        assert os.path.getsize(os.path.join(work, "out")) == 12
+        replays(trace, tmp, work, 1)
+
+
 LEFT_OUT = r"""
 #include <stdio.h>
 int main(void) {

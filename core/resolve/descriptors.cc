@@ -28,9 +28,12 @@ Resolve::Description* Resolve::describe(uint32_t marks, uint32_t path, uint32_t 
 
 void Resolve::release(Description* d, std::vector<uint64_t>* ended) {
   if (--d->refs != 0) return;
-  if (d->fd >= 0)
+  if (d->fd >= 0) {
+    // What a stream had when its process ended without a flush is lost.
+    const uint64_t lost = ended != nullptr && d->parts ? std::min(d->held, d->offset) : 0;
     if (const auto at = left_.find(d->file); at != left_.end() && at->second.found == d)
-      at->second = {nullptr, read_to_end(*d) ? 0 : d->offset, at->second.appends, d->fd};
+      at->second = {nullptr, read_to_end(*d) ? 0 : d->offset - lost, at->second.appends, d->fd};
+  }
   if (ended != nullptr && (!(d->marks & FEIGN_NOT_A_FILE) || d->file != 0))
     ended->push_back(d->handle);
   free_.push_back(d);

@@ -124,6 +124,7 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
     return at != t.table->map.end() ? at->second.description : nullptr;
   };
   const uint64_t done = a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+  if (Description* d = fd(); d != nullptr) d->parts = true;
   switch (effect) {
     case Effect::kOpen:
     case Effect::kCreat: {
@@ -148,6 +149,7 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
       if (Description* d = fd(); d != nullptr) {
         fill(a, d);
         if (effect == Effect::kWrite && (d->flags & O_APPEND)) appends_below(a, *d, done);
+        if (effect == Effect::kWrite) d->held -= std::min(d->held, done);
         a.offset = d->below;
         d->below += done;
       } else {
@@ -412,7 +414,10 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       Description* d = find(t, a.handle, a.file);
       if (d != nullptr && a.op >= posix_calls().size()) {
         d->streamed = true;
-        if (effect == Effect::kWrite) d->stream = FEIGN_FD_OF(a.handle);
+        if (effect == Effect::kWrite) {
+          d->stream = FEIGN_FD_OF(a.handle);
+          d->held += a.result > 0 ? static_cast<uint64_t>(a.result) : 0;
+        }
       }
       fill(a, d);
       return data(a, d, effect);

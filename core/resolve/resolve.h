@@ -50,6 +50,8 @@ class Resolve {
     uint64_t listed = 0;   // bytes of a directory's entries, so far
     bool unlisted = true;  // at its beginning
     uint64_t below = 0;  // the system's own, where a call above it (stdio's) reads ahead of its own
+    uint64_t held = 0;   // bytes that a stream on it has, and has not written …
+    bool parts = false;  // … as the system calls in its calls tell, which are in the trace
     bool at_end = false;    // the offset is the end of the file, wherever that is
     bool met_end = false;   // the last call that moved the offset would have, but for the end
     bool cut = false;       // the last read got less than it asked for
