@@ -366,6 +366,20 @@ def test_native_to_siox_to_native_is_the_identity():
             same(*([re.sub(r" -?\d+/\d+]", "]", line) for line in lines] for lines in (a, b)), f"seed {seed}")
 
 
+def test_calls_on_no_descriptor_are_the_same_after_siox():
+    """As programs close what they may have inherited: the number is -1, and none of them is lost."""
+    bad = " = -1 EBADF (Bad file descriptor) <0.1>\n"
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "a.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write('1 100.0 open("/d/f", O_RDWR|O_CREAT, 0666) = 3 <0.1>\n1 100.2 close(3) = 0 <0.1>\n'
+                    f'1 100.4 close(3){bad}1 100.6 write(-1, "", 3){bad}1 100.8 pread64(7, "", 9, 10){bad}1 101.0 dup2(7, 9){bad}'
+                    f'1 101.2 ftruncate(7, 9){bad}1 101.4 lseek(7, 0, SEEK_SET){bad}')
+        a, b, said = there_and_back(tmp, path)
+        assert len(a) == 8 and said == "", (a, said)
+        same(a, b, path)
+
+
 def test_corpus_traces_are_the_same_after_siox():
     folder = os.path.dirname(corpus("siox", "flash-io", "activities.dat1743"))
     for source in (corpus("siox", "mpiom", "activities.dat10222.gz"), corpus("siox-text", "activities.dat"),

@@ -141,7 +141,8 @@ struct Held {
   std::vector<ActivityId> parents;
   std::vector<uint64_t> values;
   const Known* call = nullptr;
-  bool inside = false;  // another call
+  bool inside = false;      // another call
+  bool descriptor = false;  // the record says which it is about; -1 is one that nothing had
 };
 
 struct Source {
@@ -580,6 +581,7 @@ bool Provider::translate(Source& source, const Known& call, const siox::Record& 
   const Said said = read(*source.names, r);
   feign_activity& a = h.a = feign_activity{};
   h.values.clear();
+  h.descriptor = said.descriptors > 0;
   a.op = call.op;
   a.stream = stream_of(r.id).number;
   a.start_ns = r.start - std::min(r.start, origin_);
@@ -705,7 +707,7 @@ feign_status Provider::emit(Held& h, feign_sink* out, bool& emitted) {
   const bool opens = h.call->info->kind == FEIGN_KIND_OPEN;
   const bool by_handle =
       has_handle && !opens && !has_path && h.call->effect != Effect::kMap;  // which may have none
-  if (by_handle && h.a.handle == 0 &&
+  if (by_handle && !h.descriptor &&
       std::none_of(h.parents.begin(), h.parents.end(),
                    [&](const ActivityId& parent) { return made_.contains(parent); })) {
     host_->left_out(host_, h.a.stream, h.call->name, "does not say enough to do it again",

@@ -334,6 +334,8 @@ feign_status Writer::write(const feign_activity& a) {
     attribute(kExtent, a.length);
   if (k.has_handle && a.handle != 0)
     attribute(kFilehandle, static_cast<uint32_t>(program.fds.of(a.handle, lost_)));
+  else if (k.has_handle && !k.has_path && k.effect != Effect::kMap)
+    attribute(kFilehandle, UINT32_MAX);  // a number that nothing had: as -1
   if (kind == FEIGN_KIND_DUP && ok) attribute(kFilehandle, static_cast<uint32_t>(result));
   if (k.has_handle2 && kind != FEIGN_KIND_DUP && a.handle2 != 0 && k.effect != Effect::kMap)
     attribute(kFilehandle, static_cast<uint32_t>(program.fds.of(a.handle2, lost_)));
