@@ -115,6 +115,33 @@ def test_replicate():
             replicated(trace, root, plain, one, how)
 
 
+def test_a_links_target_comes_back_as_long_as_it_was_made():
+    """What readlink tells is a path that rebase and replicate rewrite: whole, cut by its buffer, or relative."""
+    trace = """100 1700000001.000000 mkdir("/d", 0755) = 0 <0.000010>
+100 1700000001.001000 symlink("/d/f", "/d/l") = 0 <0.000010>
+100 1700000001.002000 readlink("/d/l", "/d/f", 4) = 4 <0.000010>
+100 1700000001.003000 readlink("/d/l", "/d", 2) = 2 <0.000010>
+100 1700000001.004000 readlinkat(AT_FDCWD, "/q/l", "/d/f", 100) = 4 <0.000010>
+100 1700000001.005000 readlink("/q/m", "f", 100) = 1 <0.000010>
+"""
+    with Tmp() as tmp:
+        path = written(tmp, trace)
+        for with_, targets in (("rebase,map=/d:/longer", {"longer/l": 9, "q/l": 9, "q/m": 1}), ("rebase,map=/d:/", {"l": 2, "q/l": 2, "q/m": 1}),
+                               ("replicate,copies=2", {f"copy-{n}/{name}": size for n in (0, 1) for name, size in (("d/l", 11), ("q/l", 11), ("q/m", 1))})):
+            root = os.path.join(tmp, re.sub("[,=:/]", "-", with_))
+            os.makedirs(root)
+            j = feign("replay", path, "--root", root, "--json", "--with", with_).json()
+            assert not [m for m in j["mismatches"] if m["op"].startswith("readlink")], (with_, j["mismatches"])
+            assert {k: v[1] for k, v in tree(root).items() if v[0] == "l"} == targets, (with_, tree(root))
+        text = os.path.join(tmp, "a.txt")
+        assert feign("convert", path, text).status == 0
+        with open(text, encoding="utf-8") as f:
+            whole = f.read()
+        assert feign("convert", path, text, "--with", "rebase,map=/d:/longer", "--with", "rebase,map=/longer:/d").status == 0
+        with open(text, encoding="utf-8") as f:
+            assert f.read() == whole
+
+
 def test_dependencies_follow_what_was_merged():
     """Process 101 is to read after the first write, which is done with the second one: then it waits for that."""
     trace = """100 1700000001.000000 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3 <0.000010>

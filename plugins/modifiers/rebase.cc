@@ -15,6 +15,7 @@
 
 #include "base/path.h"
 #include "feign.hpp"
+#include "modifiers/link_target.h"
 #include "modifiers/table.h"
 
 namespace {
@@ -68,7 +69,7 @@ class Rebase {
       feign_activity* a = in.items[i];
       a->path = rewritten(a->path);
       // A link's target counts, too, if it is absolute.
-      if (a->path2 != 0) a->path2 = rewritten(a->path2);
+      if (a->path2 != 0) feign::set_path2(host_, *a, rewritten(a->path2));
       if (a->value_count != 0 && has_paths_in_values(a->op)) {
         const feign_op_info* info = host_->op_info(host_, a->op);
         values_.assign(a->values, a->values + a->value_count);

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "feign.hpp"
 #include "layers/posix_ops.h"
+#include "modifiers/link_target.h"
 #include "trace/record.h"
 
 namespace {
@@ -106,7 +107,8 @@ class Replicate {
     a.handle2 = number(from.handle2, copy);
     a.file = number(from.file, copy);
     a.path = path(from.path, copy);
-    a.path2 = path(from.path2, copy);
+    a.path2 = from.path2;
+    feign::set_path2(host_, a, path(from.path2, copy));
     a.flags = from.flags;
     a.mode = from.mode;
     a.place = from.place;
