@@ -95,6 +95,11 @@ TEST_P(Batches, RebaseMovesWhatIsBelowAndNothingElse) {
   EXPECT_EQ(paths({{"map", "/a/b:/x/y"}}, {"/a/b", "/a/b/c", "/a/bc", "/a", "/z/a/b"}),
             (List{"/x/y", "/x/y/c", "/a/bc", "/a", "/z/a/b"}));
 }
+TEST_P(Batches, RebaseKeepsASlashAtTheEnd) {  // as a link's target has it
+  EXPECT_EQ(paths({{"map", "/a:/x/"}}, {"/a/", "/a/b/"}), (List{"/x/", "/x/b/"}));
+  EXPECT_EQ(paths({{"map", "/:/x"}}, {"/", "/a/"}), (List{"/x", "/x/a/"}));
+  EXPECT_EQ(paths({{"map", "/a:/"}}, {"/a/", "/a/b/"}), (List{"/", "/b/"}));
+}
 TEST_P(Batches, RebaseTakesTheLongestPrefix) {
   EXPECT_EQ(paths({{"map", "/a:/1"}, {"map", "/a/b/:/2/"}}, {"/a/b/c", "/a/c", "/a/b"}),
             (List{"/2/c", "/1/c", "/2"}));

@@ -126,9 +126,9 @@ class Rebase {
     }
     uint32_t result = id;
     if (best != nullptr) {
-      std::string moved = best->to + std::string(path.substr(best->from.size()));
+      std::string moved = best->to;
+      if (path != "/") moved += path.substr(best->from.size());  // a slash at its end counts
       if (moved.empty()) moved = "/";
-      if (moved.size() > 1 && moved.back() == '/') moved.pop_back();
       result = host_->intern(host_, moved.data(), moved.size());
     }
     if (id >= known_.size()) known_.resize(std::max<size_t>(id + size_t{1}, known_.size() * 3 / 2));
