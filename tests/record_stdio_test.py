@@ -140,6 +140,35 @@ int main(void) { return ftell(stdout) != 4 || puts("told") < 0; }
 """
 
 
+MOVES = r"""
+#include <stdio.h>
+int main(void) {
+  static char bytes[50000], line[100];
+  FILE *f = fopen("f", "w+");
+  for (int i = 0; i < 3; ++i) fwrite(bytes, 1, sizeof bytes, f);
+  fputs("the end\n", f);
+  fseek(f, -8, SEEK_END);
+  if (fgets(line, sizeof line, f) == NULL) return 1;
+  fclose(f);
+  f = fopen("small", "w");
+  fputs("ten bytes\n", f);
+  return fclose(f);
+}
+"""
+
+
+def test_bytes_of_a_stream_count_once():
+    """Those of its own calls: what the calls in them move, also as it is flushed or closed, is the same bytes."""
+    with Tmp() as tmp:
+        compile_text(MOVES, os.path.join(tmp, "moves"))
+        trace, work = recorded_streams(tmp, os.path.join(tmp, "moves"))
+        info = feign("info", trace, "--json", "--with", f"filter,path={work}/**").json()
+        files = {os.path.basename(f["path"]): (f["bytes_read"], f["bytes_written"]) for f in info["files"]}
+        assert files == {"f": (8, 150008), "small": (0, 10)}, files
+        assert (info["bytes_read"], info["bytes_written"]) == (8, 150018), info
+        assert info["ops"]["write"]["bytes"] == 150018, info["ops"]
+
+
 def test_where_a_stream_is_that_was_open_before():
     with Tmp() as tmp:
         program = os.path.join(tmp, "tells")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -169,10 +170,14 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       op.bytes += bytes;
       if (a.stream >= info.streams.size()) info.streams.resize(a.stream + size_t{1});
       TraceInfo::Stream& s = info.streams[a.stream];
-      // Bytes that a call moved by way of calls in it count once.
+      // Bytes that a call moved by way of calls in it count once, and so do those that a stream of
+      // libc's keeps, whichever of its calls moves them on.
       if (FEIGN_DEPTH(a.marks) <= s.moved_depth) s.moved_depth = UINT32_MAX;
-      if (s.moved_depth == UINT32_MAX && (reads || writes)) {
-        s.moved_depth = FEIGN_DEPTH(a.marks);
+      const bool counts = s.moved_depth == UINT32_MAX;
+      const bool streams = o != nullptr && strcmp(o->layer, "stdio") == 0;
+      if (counts && (reads || writes || streams)) s.moved_depth = FEIGN_DEPTH(a.marks);
+      const uint64_t counted = counts ? bytes : 0;
+      if (counts && (reads || writes)) {
         if (reads) info.bytes_read += bytes;
         if (writes) info.bytes_written += bytes;
         if (bytes != 0 && a.handle != 0 && !(a.marks & FEIGN_NOT_A_FILE))
@@ -187,10 +192,10 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
         // What a copy writes to is told by its values (core/resolve/calls.cc).
         const Call* const call = tables.ops.call(a.op);
         const bool copies = call != nullptr && call->effect == Effect::kCopy && a.value_count > 3;
-        if (reads || (copies && a.handle != 0)) f.bytes_read += bytes;
-        if (writes && (!copies || a.handle == 0)) f.bytes_written += bytes;
+        if (reads || (copies && a.handle != 0)) f.bytes_read += counted;
+        if (writes && (!copies || a.handle == 0)) f.bytes_written += counted;
         if (copies && a.handle != 0 && a.values[2] != 0)
-          seen[static_cast<uint32_t>(a.values[2])].bytes_written += bytes;
+          seen[static_cast<uint32_t>(a.values[2])].bytes_written += counted;
       }
     }
     return {};
