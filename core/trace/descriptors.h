@@ -32,6 +32,13 @@ class Descriptors {
   // One that is opened without an activity of its own.
   int open(uint32_t handle) { return add(handle, -1); }
 
+  // The number of the stream that a freopen closes; it is free from then on.
+  int reopened(const feign_activity& a, Lost& lost) {
+    const int fd = of(a.handle2, lost);
+    remove(a.handle2, fd);
+    return fd;
+  }
+
   // The result to write for a call: that of one that makes a descriptor is its number here.
   int64_t result(const feign_activity& a, uint32_t kind, Effect effect, Lost& lost) {
     if (a.result < 0 || (a.marks & FEIGN_NO_RESULT) || a.handle == 0) return a.result;

@@ -578,7 +578,12 @@ Said Provider::read(Names& names, const siox::Record& r) {
 
 // An activity from what the attributes say, by the call's description. False if that is not enough.
 bool Provider::translate(Source& source, const Known& call, const siox::Record& r, Held& h) {
-  const Said said = read(*source.names, r);
+  Said said = read(*source.names, r);
+  // A stream that was not opened anew: the descriptor is that of the one that was closed for it.
+  if (call.effect == Effect::kFreopen && r.error != 0 && said.descriptors == 1) {
+    said.fd[1] = said.fd[0];
+    said.descriptors = 2;
+  }
   feign_activity& a = h.a = feign_activity{};
   h.values.clear();
   h.descriptor = said.descriptors > 0;

@@ -302,6 +302,8 @@ feign_status Writer::write(const feign_activity& a) {
   if (a.start_ns != 0 && !begun_)  // the trace begins before its first call: as SIOX, with its own
     if (const feign_status status = begin(thread); status < 0) return status;
   begun_ = true;
+  const bool reopens = k.effect == Effect::kFreopen && a.handle2 != 0;
+  const int reopened = reopens ? program.fds.reopened(a, lost_) : -1;
   const int64_t result = program.fds.result(a, kind, k.effect, lost_);
   const ActivityId id{thread.process, kComponent, ++program.last_id, thread.thread};
   bytes_.clear();
@@ -337,7 +339,8 @@ feign_status Writer::write(const feign_activity& a) {
   else if (k.has_handle && !k.has_path && k.effect != Effect::kMap)
     attribute(kFilehandle, UINT32_MAX);  // a number that nothing had: as -1
   if (kind == FEIGN_KIND_DUP && ok) attribute(kFilehandle, static_cast<uint32_t>(result));
-  if (k.has_handle2 && kind != FEIGN_KIND_DUP && a.handle2 != 0 && k.effect != Effect::kMap)
+  if (k.has_handle2 && kind != FEIGN_KIND_DUP && a.handle2 != 0 && k.effect != Effect::kMap &&
+      !reopens)
     attribute(kFilehandle, static_cast<uint32_t>(program.fds.of(a.handle2, lost_)));
   if (seeks)
     attribute(kPosition, ok ? static_cast<uint64_t>(a.result) : a.offset);
@@ -345,6 +348,7 @@ feign_status Writer::write(const feign_activity& a) {
     attribute(kPosition, a.offset);
   if ((reads || writes) && ok) attribute(reads ? kRead : kWritten, static_cast<uint64_t>(a.result));
   if (kind == FEIGN_KIND_OPEN && ok) attribute(kFilehandle, static_cast<uint64_t>(result));
+  if (reopens) attribute(kFilehandle, static_cast<uint32_t>(reopened));  // behind what it made
   memcpy(bytes_.data() + count_at, &attributes_, sizeof attributes_);
   add(uint8_t{0});  // no invoker
   add(static_cast<uint32_t>(a.result < 0 && a.result > -4096 ? -a.result : 0));
