@@ -169,6 +169,22 @@ def test_bytes_of_a_stream_count_once():
         assert info["ops"]["write"]["bytes"] == 150018, info["ops"]
 
 
+def test_system_calls_in_streams_do_all_of_the_work():
+    """Without the layer around them: what a stream flushes as it is closed is on its descriptor, and where that is."""
+    with Tmp() as tmp:
+        compile_text(MOVES, os.path.join(tmp, "moves"))
+        trace, work = recorded_streams(tmp, os.path.join(tmp, "moves"))
+        form = os.path.join(tmp, "t.tracetext")
+        assert feign("convert", trace, form).status == 0
+        streams = "+".join(f"stdio:{call}" for call in ("fopen", "fwrite", "fputs", "fgets", "fseek", "fclose"))
+        for what in ((form,), (trace, "--with", f"filter,op={streams},drop=yes,state=drop")):
+            root = os.path.join(tmp, f"root{len(what)}")
+            os.makedirs(root)
+            j = feign("replay", *what, "--root", root, "--json").json()
+            assert j["mismatched"] == 0 and j["bytes_written"] == 150018, (what, j["mismatches"], j["skips"])
+            same_tree(tree(work), tree(root + work))
+
+
 def test_where_a_stream_is_that_was_open_before():
     with Tmp() as tmp:
         program = os.path.join(tmp, "tells")

@@ -45,7 +45,7 @@ void Resolve::freopen_call(Record& r, Thread& t) {
     replaces(a, gone);
   }
   if (!again) open(r, t, Effect::kFreopen);
-  t.closed = {0, a.file, a.path, a.marks & kWhat};  // it opens one and duplicates that
+  t.closed = {0, a.file, a.path, a.marks & kWhat, 0};  // it opens one and duplicates that
 }
 
 // What had the number before is closed by the call.
@@ -67,7 +67,7 @@ void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
   if (d->refs == 1) a.marks |= FEIGN_LAST;
   if (d->refs == 1 && d->stream == fd && a.op == FEIGN_POSIX_CLOSE)
     t.table->streams[fd] = d->handle;
-  t.closed = {a.handle, a.file, a.path, a.marks & kWhat, a.result < 0};
+  t.closed = {a.handle, a.file, a.path, a.marks & kWhat, d->below};
   gives_up(stream, fd, *d);
   if ((d->flags & O_PATH) == 0) t.process->locked.erase(d->file);
   t.table->map.erase(fd);

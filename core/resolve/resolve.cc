@@ -154,6 +154,8 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
         d->below += done;
       } else {
         closes(a, t);
+        a.offset = t.closed.below;
+        t.closed.below += done;
       }
       return true;
     case Effect::kSeek:
@@ -162,6 +164,7 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
         if (a.result >= 0) d->below = done;
       } else {
         closes(a, t);
+        if (a.result >= 0) t.closed.below = done;
       }
       return true;
     case Effect::kDup:
@@ -204,9 +207,11 @@ void Resolve::appends_below(feign_activity& a, Description& d, uint64_t done) {
   f.below = d.below + done;
 }
 
-// What a close of the stream flushes; if that failed, it may be all that is done of it.
+// What a close of the stream flushes, before its descriptor is closed in it: where the call itself
+// failed or is left out, it is all that is done of it.
 void Resolve::closes(feign_activity& a, const Thread& t) {
-  a.handle = t.closed.failed ? t.closed.handle : 0;
+  a.handle = t.closed.handle;
+  a.file = t.closed.file;
   a.path = t.closed.path;
   a.marks |= t.closed.marks;
 }

@@ -143,7 +143,7 @@ class Resolve {
   struct Closed {  // what the last close gave up
     uint32_t handle = 0, file = 0, path = 0;
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE and the like
-    bool failed = false;
+    uint64_t below = 0;      // where the system was in it
   };
   struct Thread {
     bool known = false, ended = false;
