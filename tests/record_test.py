@@ -787,6 +787,43 @@ def test_by_strace():
         assert sorted(os.listdir(root + there)) == ["link", "sub"] and os.path.islink(f"{root}{there}/link") and os.path.isdir(f"{root}{there}/sub"), os.listdir(root + there)
 
 
+SHARED_BY_MESSAGE = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  int pair[2], status;
+  char byte = 0;
+  union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } rights = {0};
+  struct iovec one = {&byte, 1}, two[] = {{"abc", 3}, {"defgh", 5}};
+  struct msghdr m = {.msg_iov = &one, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return 1;
+  if (fork() == 0)
+    _exit(recvmsg(pair[1], &m, 0) != 1 || writev(*(int*)CMSG_DATA(&rights.head), two, 2) != 8);
+  rights.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  const int f = *(int*)CMSG_DATA(&rights.head) = open("f", O_CREAT | O_RDWR, 0644);
+  if (sendmsg(pair[0], &m, 0) != 1 || wait(&status) < 0 || status != 0) return 2;
+  return lseek(f, 0, SEEK_CUR) != 8 || write(f, "i", 1) != 1;
+}
+"""
+
+
+def test_by_strace_vectors_and_descriptors_in_messages_are_whole():
+    needs_strace()
+    with Tmp() as tmp:
+        program, trace, work, out = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w", "t.txt"))
+        compile_text(SHARED_BY_MESSAGE, program)
+        os.mkdir(work)
+        assert feign("record", "--tracer", "strace", "-o", trace, "--", program, cwd=work).status == 0
+        replays(trace, tmp, work, 1)
+        assert feign("convert", trace, out).status == 0
+        with open(out, encoding="utf-8") as f:
+            assert re.search(r"writev\(fd=#\d+, iov=\[3 5\]\) = 8 ", f.read())
+
+
 def test_what_strace_cannot_do_is_refused():
     for option in (("--mpi",), ("--sample", "10"), ("--max-size", "1m"), ("--cpu-time",), ("--paused",), ("--layer", "posix", "--layer", "stdio"), ("--with", "x.so")):
         refuses("record", "--tracer", "strace", *option, "--", "true", text=f"{option[0]}.*: --tracer strace puts no library into the program")

@@ -618,9 +618,10 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program, S
                                          ": is there already, and strace's output would take its "
                                          "place: remove it, or choose another -o");
   std::vector<std::string> command = {"strace", "-f", "-ttt", "-T", "-y", "-s", "0", "-o", r.raw};
-  // The names that directories have. -q: no words of its own but that a process ended, which no
-  // call tells of one that is killed.
-  command.insert(command.end(), {"-e", "abbrev=!getdents64", "-q", "--"});
+  // Names in directories, vectors and descriptors in messages are whole; what an exec is given is
+  // the user's own. -q: no words of its own but that a process ended, which no call tells of one
+  // that is killed.
+  command.insert(command.end(), {"-e", "abbrev=execve,execveat", "-q", "--"});
   command.push_back(program);
   command.insert(command.end(), o.command.begin() + 1, o.command.end());
   auto status = run(*strace, command, signals);
