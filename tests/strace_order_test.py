@@ -373,6 +373,26 @@ def test_the_end_of_a_file_was_where_seeks_and_placed_reads_met_it():
         assert order[2:] == [(101, "100"), (100, "5"), (102, "105")], order
 
 
+def test_a_seek_tells_where_others_have_brought_what_they_share():
+    """As Python does at its start, of an output that several programs have."""
+    with Tmp() as tmp:
+        begin = ['100 openat(AT_FDCWD</x>, "log", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3</x/log> <0.000001>',
+                 "100 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD) = 101 <0.000001>",
+                 '100 write(3</x/log>, "12345", 5) = 5 <0.000001>']
+        for call, end in (('write(3</x/log>, "678", 3', ") = 3"), ("read(3</x/log>, ", '"678", 3) = 3')):
+            ends = {100: f"100 <... {call[:call.index('(')]} resumed>{end} <0.000003>", 8: "101 <... lseek resumed>) = 8 <0.000003>", 5: "101 <... lseek resumed>) = 5 <0.000003>"}
+            under_way = ["101 lseek(3</x/log>, 0, SEEK_CUR <unfinished ...>", f"100 {call} <unfinished ...>"]
+            for last, first in (([8, 100], 100), ([100, 8], 100), ([100, 5], 101), ([5, 100], 101)):
+                for lines in under_way, under_way[::-1]:
+                    order = order_of(tmp, begin + lines + [ends[e] for e in last])
+                    assert order[-2][0] == first, (call, lines, last, order)
+        # Of two that write, both did.
+        writes = [f'{pid} write(3</x/log>, "678", 3 <unfinished ...>' for pid in (100, 102)]
+        ended = [f"{pid} <... write resumed>) = 3 <0.000003>" for pid in (100, 102)]
+        order = order_of(tmp, begin[:2] + [begin[1].replace("101", "102"), begin[2], *writes, under_way[0], "101 <... lseek resumed>) = 11 <0.000003>", *ended])
+        assert order[-1] == (101, "11"), order
+
+
 def test_who_opened_a_file_reads_from_its_beginning():
     opens = ['100 openat(AT_FDCWD{cwd}, "log", O_WRONLY|O_CREAT|O_APPEND|O_TRUNC, 0666) = 3{f} <0.000001>', "100 write(3{f}, \"x\"..., 10) = 10 <0.000001>",
              '101 openat(AT_FDCWD{cwd}, "log", O_RDONLY) = 4{f} <0.000001>']

@@ -20,9 +20,21 @@
 namespace feign {
 
 // What a call on a file shows of its end: a write makes it longer, or so it seems; a read of less
-// than was asked for met it; a seek from it tells where it is.
+// than was asked for met it; a seek from it tells where it is, and one from where its reader is,
+// that.
 struct Tail {
-  enum What : uint8_t { kNone, kOpened, kRead, kReadAt, kAppend, kWriteAt, kMoved, kEnd, kCut };
+  enum What : uint8_t {
+    kNone,
+    kOpened,
+    kRead,
+    kReadAt,
+    kAppend,
+    kWriteAt,
+    kMoved,
+    kPlace,
+    kEnd,
+    kCut
+  };
   What what = kNone;
   bool appends = false;  // O_APPEND: it writes where the file ends
   bool empties = false;  // an open: the file has nothing in it then
@@ -32,10 +44,11 @@ struct Tail {
   uint64_t reader = 0;  // the open file description, or its descriptor
   int64_t bytes = 0, asked = 0;
   int64_t at = -1;   // where it reads or writes, or the reader is then; -1: not known
-  int64_t end = -1;  // where the file's end is
+  int64_t end = -1;  // where the file's end is; of kPlace, where the reader was
   // Others' calls on the bytes may be what it found.
   bool on_bytes() const {
-    return what == kReadAt || what == kAppend || what == kWriteAt || what == kEnd || what == kCut;
+    return what == kReadAt || what == kAppend || what == kWriteAt || what == kPlace ||
+           what == kEnd || what == kCut;
   }
   bool cuts() const { return what == kCut || (what == kOpened && empties); }
 };
@@ -81,8 +94,9 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
   if (effect == Effect::kSeek) t.at = a.result < kFarthest ? a.result : -1;
   if (t.at >= 0 && effect == Effect::kSeek) {
     const auto from = static_cast<int64_t>(a.offset);
-    if (a.flags == SEEK_END && from > -kFarthest && t.at >= from) {
-      t.what = Tail::kEnd;
+    const bool tells = a.flags == SEEK_END || a.flags == SEEK_CUR;
+    if (tells && from > -kFarthest && t.at >= from) {
+      t.what = a.flags == SEEK_END ? Tail::kEnd : Tail::kPlace;
       t.end = t.at - from;
     }
   }
@@ -103,7 +117,7 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
 // Moves the description as the call did.
 inline void move(Description& d, const Tail& t) {
   if (t.stays) return;
-  if (t.what == Tail::kMoved || t.what == Tail::kEnd)
+  if (t.what == Tail::kMoved || t.what == Tail::kPlace || t.what == Tail::kEnd)
     d.at = t.at;
   else if (t.what == Tail::kAppend && t.appends)
     d.at = -1;
@@ -166,6 +180,7 @@ class Tails {
         file.tell(t.end);
         if (t.stays) break;
         [[fallthrough]];
+      case Tail::kPlace:
       case Tail::kMoved:
         if (t.at >= 0)
           file.put(t.reader, t.at);
@@ -196,6 +211,8 @@ class Tails {
     const bool writes = is_write(late);
     if (late.file != early.file) return Overtakes::kNo;
     const auto at = files_.find(early.file);
+    if (late.reader == early.reader && (late.what == Tail::kPlace) != (early.what == Tail::kPlace))
+      return at != files_.end() ? at->second.found_at(late, early) : Overtakes::kNo;
     // Files grow: of two who are told where the end is the first finds less.
     if (late.what == Tail::kEnd && early.what == Tail::kEnd && late.end < early.end &&
         (at == files_.end() || at->second.reaches() <= late.end))
@@ -276,6 +293,20 @@ class Tails {
       int64_t left = 0;
       if (t.appends || !told || !left_of(t.reader, left)) return t.bytes;
       return std::clamp<int64_t>(t.bytes - left, 0, t.bytes);
+    }
+    // Of a seek that tells where its reader was, and another call of those who share that.
+    Overtakes found_at(const Tail& late, const Tail& early) const {
+      const bool seeks = late.what == Tail::kPlace;
+      const Tail &seek = seeks ? late : early, &other = seeks ? early : late;
+      const auto reader = readers.find(seek.reader);
+      const bool moves = other.what == Tail::kRead || (other.what == Tail::kAppend && !other.stays);
+      if (!moves || reader == readers.end() || (!told && !reader->second.by_offset))
+        return Overtakes::kNo;
+      const int64_t there = reader->second.at + (reader->second.by_offset ? 0 : before);
+      const int64_t then = (other.appends && told ? reaches() : there) + other.bytes;
+      if (seeks) return there == seek.end && then != there ? Overtakes::kYes : Overtakes::kNo;
+      if (there == seek.end || then > seek.end) return Overtakes::kNo;
+      return then == seek.end ? Overtakes::kYes : Overtakes::kMay;
     }
     // Of a call that cut the file and another, which is known to have found it as it was before or
     // as it was after.

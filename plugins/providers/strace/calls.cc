@@ -52,8 +52,10 @@ bool says_lock(std::string_view text) {
   return command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
          command == F_OFD_SETLKW;
 }
-bool says_end(std::string_view text) {
-  return text.find("SEEK_END") != text.npos || raw_number(text, 2) == SEEK_END;
+bool seeks_from_somewhere(std::string_view text) {
+  const int64_t whence = raw_number(text, 2);
+  return text.find("SEEK_END") != text.npos || text.find("SEEK_CUR") != text.npos ||
+         whence == SEEK_END || whence == SEEK_CUR;
 }
 bool says_truncate(const Call& call, std::string_view text) {
   if (text.find("O_TRUNC") != text.npos) return true;
@@ -186,7 +188,7 @@ void Source::names(Process& p, const Call& call) {
   const bool locks =
       closes || call.effect == Effect::kFlock || (call.effect == Effect::kFcntl && says_lock(text));
   const bool reads = call.effect == Effect::kRead;
-  const bool finds_end = call.effect == Effect::kSeek && says_end(text);
+  const bool finds = call.effect == Effect::kSeek && seeks_from_somewhere(text);
   int64_t fd = AT_FDCWD;
   const bool moves_bytes = call.effect == Effect::kWrite || call.effect == Effect::kPread ||
                            call.effect == Effect::kPwrite || call.effect == Effect::kPread2 ||
@@ -196,7 +198,7 @@ void Source::names(Process& p, const Call& call) {
   const bool stats =
       call.effect == Effect::kFstat ||
       (call.effect == Effect::kStatat && text.find(", \"\",") != text.npos && is_digit(s.peek()));
-  if (reads || locks || finds_end || moves_bytes || stats || call.effect == Effect::kList) {
+  if (reads || locks || finds || moves_bytes || stats || call.effect == Effect::kList) {
     const uint32_t file = descriptor(fd);
     if (closes && !trace_.locked.contains(file)) return;
     if (file != 0 || (reads && fd != AT_FDCWD))
