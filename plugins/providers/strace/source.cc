@@ -256,10 +256,20 @@ bool Source::yields(const Held& refused) {
   return true;
 }
 
-// Without -T nothing tells how long a process waited for another one, which was over by then.
+// Whether a call takes effect when it ends, and waits until then for what others do: for a process,
+// a message, bytes in what is no file.
+bool Source::waits_for_others(const feign_activity& a) const {
+  const Effect effect = posix_calls()[a.op].effect;
+  if (effect == Effect::kFutex) return !futex_counts_from_start(a.flags);
+  if (effect == Effect::kRead)
+    return a.file != 0 && trace_.host->text(trace_.host, a.file, nullptr)[0] != '/';
+  return feign::waits(effect) && !counts_from_start(effect);
+}
+
+// Without -T nothing tells how long a call waited for others, who had done that by then.
 feign_status Source::waited() {
   if (timed_ || !prefix_.is_exact() || !trace_.several || next_->until != 0 ||
-      processes_.size() != 1 || posix_calls()[next_->a.op].effect != Effect::kWait)
+      processes_.size() != 1 || !waits_for_others(next_->a))
     return FEIGN_OK;
   while (!over_ && queue_.size() == 1 && prefix_.clock() <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;

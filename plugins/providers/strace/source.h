@@ -223,6 +223,7 @@ class Source {
   feign_status line(std::string_view text);
   feign_status goes_on(std::string_view text);
   bool yields(const Held& refused);
+  bool waits_for_others(const feign_activity& a) const;
   feign_status waited();
   feign_status gives_up();
   void never_returned();
