@@ -204,6 +204,10 @@ def test_what_wakes_others_takes_place_when_it_starts():
     assert named == ["write", "read"], named
     assert len({re.search(r"file=(\d+)", line)[1] for line in lines}) == 1, lines  # one pipe
     assert order([(pid, text.replace("%s", "</f>")) for pid, text in by_pipe])[0] == ["read", "write"]
+    # Without -y the call that made it tells that it is a pipe.
+    for made, want in ("pipe2([3, 4], 0) = 0", ["write", "read"]), ('openat(AT_FDCWD, "/f", O_RDWR) = 4', ["read", "write"]):
+        named, lines = order([(1, made), (1, "fork() = 2")] + [(pid, text.replace("%s", "")) for pid, text in by_pipe])
+        assert named[2:] == want, lines
     wake = [(1, "futex(0x10, FUTEX_WAKE_PRIVATE, 1 <unfinished ...>"), (2, "futex(0x10, FUTEX_WAIT_PRIVATE, 5, NULL) = 0 <0.000001>"),
             (1, "<... futex resumed>) = 1 <0.000002>")]
     lines = order(wake)[1]

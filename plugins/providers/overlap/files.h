@@ -26,6 +26,7 @@ struct Descriptor {
   uint32_t file = 0;                  // by its name from "/" on; 0: not known
   std::shared_ptr<Description> open;  // null: nobody saw that
   bool last = true;                   // no other is known that shares it
+  bool pipe = false;                  // an end of a pipe, or of a pair of sockets
 };
 
 // Names who reads there: the description, or where nobody saw its open, the descriptor.

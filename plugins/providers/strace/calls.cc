@@ -78,8 +78,9 @@ bool says_why(std::string_view text) {
 }
 
 // Calls that take effect when they start: those, and by their arguments those that give up a lock
-// or wake somebody. `text` is the call with its arguments, as far as they are known.
-bool at_start(const Call& call, std::string_view text) {
+// or wake somebody. `text` is the call with its arguments, as far as they are known; `table`, its
+// process's descriptors.
+bool at_start(const Call& call, std::string_view text, const Descriptors& table) {
   if (counts_from_start(call.effect)) return true;
   switch (call.effect) {
     case Effect::kFutex:
@@ -93,8 +94,12 @@ bool at_start(const Call& call, std::string_view text) {
     case Effect::kWrite: {  // into a pipe or the like: write(4<pipe:[77]>, …
       Scan s(text.substr(text.find('(') + 1));
       s.skip_name();
+      const char* const start = s.p;
+      int64_t fd = 0;
       while (is_digit(s.peek())) ++s.p;
-      return s.take('<') && s.peek() != '/';
+      if (s.take('<')) return s.peek() != '/';
+      s.p = start;
+      return s.number(fd) && table.at(FEIGN_FD(fd)).pipe;
     }
     default:
       return false;
@@ -138,7 +143,7 @@ feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view tex
   const bool ends_all = e == Effect::kExitGroup || e == Effect::kExec;
   if (const auto& all = descriptors(p); ends_all && all.use_count() > 1)
     if (ending_.try_emplace(all.get(), &p).second) p.ends_all = all.get();
-  if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text)) {
+  if (e == Effect::kExit || e == Effect::kExitGroup || at_start(*k.call, text, *descriptors(p))) {
     Held& h = queue_.add();
     h.complete = false;
     h.a = feign_activity{};
@@ -424,7 +429,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   h.a.start_ns = time - std::min(time, trace_.base);
   h.a.duration_ns = duration;
   h.a.place = FEIGN_PLACE(number_, first_line);
-  h.from_start = at_start(*k.call, text);
+  h.from_start = at_start(*k.call, text, *descriptors(p));
   // Before 4.8 mmap2's offset is printed as the kernel is given it, in pages of 4 KiB.
   if (k.call->effect == Effect::kMap && name == "mmap2" && h.a.offset % 4096 != 0)
     h.a.offset *= 4096;
@@ -543,6 +548,8 @@ Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
   if (h.shown.lock.what == Lock::kGot) trace_.locked.insert(h.shown.lock.file);
   if (const Left left = left_by(effect, a); left.handle != 0 && !reused)
     table.set(left.handle, left.what == Left::kOwn ? own : opened);
+  if ((effect == Effect::kPipe || effect == Effect::kSocketpair) && a.result >= 0)
+    for (const uint64_t end : h.values) table.set(FEIGN_FD(end), {.pipe = true});
   if (effect == Effect::kCloseRange && (a.flags & CLOSE_RANGE_CLOEXEC) == 0 && a.result >= 0)
     table.close(a.offset, a.length);
   if (effect == Effect::kExit || effect == Effect::kExitGroup) p.descriptors->reset();
