@@ -33,8 +33,7 @@ uint32_t Namespace::slot_of_text(std::string_view clean) {
   if (parent != 0) {
     const Slot& p = slots_[parent];
     if (p.state == State::kAbsent ||
-        (p.file != 0 &&
-         (files_[p.file].surely_made() || files_[p.file].whole)))
+        (p.file != 0 && (files_[p.file].surely_made() || files_[p.file].whole)))
       slots_[slot].state = State::kAbsent;
   }
   return slot;

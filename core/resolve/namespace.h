@@ -82,7 +82,7 @@ class Namespace {
   File& file(uint32_t id) { return files_[id]; }
   // What a link may lead to whose target was not told.
   uint32_t unknown_target(uint32_t link, size_t length = 20);
-  // A link at a canonical path that an open told of leads there by way of another, which is `target`.
+  // A link at a canonical path that an open told of leads there by way of another, `target`.
   void leads_by_another(uint32_t path, uint32_t target) { told(slot_of(path), target); }
   // The file that it turned out to be; itself, mostly.
   uint32_t same(uint32_t id) const {
