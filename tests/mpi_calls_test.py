@@ -750,9 +750,7 @@ int main(int argc, char** argv) {
   MPI_File_open(MPI_COMM_WORLD, "absent", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
   if (rank == 0) MPI_File_close(&file);
   MPI_File_open(MPI_COMM_WORLD, "made", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
-  if (rank == 0) MPI_File_write_all(file, some, -1, MPI_INT, MPI_STATUS_IGNORE);
-  if (rank == 0) MPI_File_read_all(file, some, 1, MPI_DATATYPE_NULL, MPI_STATUS_IGNORE);
-  if (rank == 0) MPI_File_set_view(file, 0, MPI_DATATYPE_NULL, MPI_INT, "native", MPI_INFO_NULL);
+  if (rank == 0) MPI_File_read_all(MPI_FILE_NULL, some, 1, MPI_INT, MPI_STATUS_IGNORE);
   MPI_File_write_at_all(file, 16 * rank, some, 4, MPI_INT, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
   MPI_File_open(MPI_COMM_WORLD, "", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);

@@ -58,12 +58,10 @@ inline uint32_t text_of(const feign_activity& a, uint8_t at) {
   return v == FEIGN_UNKNOWN ? 0u : static_cast<uint32_t>(v);
 }
 
-// Whether a call on a file failed for what any MPI refuses before it looks at the file, or waits
-// for others: no file, no name, a count below zero, no datatype.
-inline bool refused(const feign_activity& a, const Args& x) {
-  if (a.handle == 0 && a.path == 0) return a.result < 0;
-  return a.result == -EINVAL && (value_of(a, x.count) > FEIGN_UNKNOWN || value_of(a, x.type) == 0 ||
-                                 value_of(a, x.type2) == 0);
+// Whether a call on a file failed since it names none: nobody else is waited for then. (One that a
+// rank alone was refused for its count or datatype is made by all: all call it.)
+inline bool refused(const feign_activity& a) {
+  return a.handle == 0 && a.path == 0 && a.result < 0;
 }
 
 // A rank or tag: -1 nobody, -2 anybody, or any tag.

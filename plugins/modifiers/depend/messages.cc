@@ -90,7 +90,7 @@ Depend::Comm& Depend::comm_of(uint32_t text) {
 
 // That of the file a call of MPI-IO is on; 0: not known, or it did not come to the others.
 uint32_t Depend::comm_of_file(const feign_activity& a, const Message& m) {
-  if (feign::mpi::refused(a, m.args)) return 0;
+  if (feign::mpi::refused(a)) return 0;
   if (m.opens && m.args.comm < a.value_count && a.values[m.args.comm] != FEIGN_UNKNOWN)
     return opened_[a.handle] = static_cast<uint32_t>(a.values[m.args.comm]);
   const auto at = opened_.find(a.handle);

@@ -404,7 +404,7 @@ void leave_out_mpiio(Stream& s, uint32_t op) {
 void do_mpiio(Stream& s, uint32_t op) {
   Replayer& r = *s.r;
   const feign_activity& a = *s.a;
-  if (refused(a, *s.args)) return s.emulate();
+  if (refused(a)) return s.emulate();
   const feign_op_info* op_info = r.host->op_info(r.host, op);
   const bool meets = mpiio_does(op) == Does::kMeet, later = s.args->request != kAbsent;
   if (r.options.io != kIoReal) return only_orders(s, op, meets, later);

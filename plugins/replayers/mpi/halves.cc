@@ -73,7 +73,7 @@ void Halves::look(const feign_activity& a) {
   }
   if (rank_ < 0) return;
   const Args& x = r_.args_of(a.op);
-  if (a.op >= r_.mpiio_first && refused(a, x)) return;
+  if (a.op >= r_.mpiio_first && refused(a)) return;
   const auto value = [&](uint8_t at) { return value_of(a, at); };
   const auto text = [&](uint8_t at) { return text_of(a, at); };
   const uint32_t comm = text(x.comm);
