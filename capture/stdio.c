@@ -85,13 +85,13 @@ struct _IO_wide_data {
   wchar_t *read_ptr, *read_end, *read_base, *write_base, *write_ptr;
 };
 
-/* Of a stream that may write before its buffer is full, the bytes that are to be written. */
-static size_t pending(const FILE* stream) {
-  if ((stream->_flags & (kUnbuffered | kByLine)) == 0) return 0;
-  size_t bytes = (size_t)(stream->_IO_write_ptr - stream->_IO_write_base);
-  if (stream->_mode > 0)
-    for (const wchar_t* c = stream->_wide_data->write_base; c < stream->_wide_data->write_ptr; ++c)
-      bytes += (size_t)character_bytes((wint_t)*c);
+static const struct _IO_wide_data* wide(const FILE* stream) {
+  return stream->_mode > 0 ? stream->_wide_data : NULL;
+}
+
+static size_t bytes_of(const wchar_t* from, const wchar_t* to) {
+  size_t bytes = 0;
+  for (; from < to; ++from) bytes += (size_t)character_bytes((wint_t)*from);
   return bytes;
 }
 
@@ -162,19 +162,25 @@ struct held {
   struct seen* seen;
   const char* end; /* of what was in its buffer to be read */
   int64_t offset;  /* of the end in the file; -1: libc has not asked */
-  size_t pending;  /* bytes that were to be written */
-  int failed;      /* its error indicator, where that is put aside */
+  size_t
+      pending; /* bytes that were to be written; where wide characters were, which are none yet */
+  const wchar_t *wide_base, *wide_end;
+  int failed; /* its error indicator, where that is put aside */
 };
 
 static struct held hold(FILE* stream) {
-  struct held h = {NULL, NULL, NULL, -1, 0, 0};
+  struct held h = {.offset = -1};
   if (descriptor(stream) < 0 || stream->_lock == NULL) return h;
   h.stream = stream;
   flockfile(stream);
   h.seen = seen_of(stream);
   h.end = stream->_IO_read_end;
   h.offset = stream->_offset;
-  h.pending = pending(stream);
+  h.pending = (size_t)(stream->_IO_write_ptr - stream->_IO_write_base);
+  if (wide(stream) != NULL) {
+    h.wide_base = wide(stream)->write_base;
+    h.wide_end = wide(stream)->write_ptr;
+  }
   if (h.seen != NULL) catch_up(h.seen);
   return h;
 }
@@ -258,8 +264,19 @@ static int has_error(const struct held* h) {
  * its last line: a replay, which has neither lines nor such streams, writes it then. */
 static void wrote(const struct held* h, FILE* stream, int64_t result) {
   if ((stream->_flags & (kUnbuffered | kByLine)) == 0 || descriptor(stream) < 0) return;
-  const size_t left = pending(stream);
-  const int some = result > 0 && left < h->pending + (size_t)result;
+  size_t left = (size_t)(stream->_IO_write_ptr - stream->_IO_write_base);
+  int some = result > 0;
+  const struct _IO_wide_data* const w = wide(stream);
+  if (w == NULL) {
+    some = some && left < h->pending + (size_t)result;
+  } else {
+    /* All that came waits behind what waited. (Not all of it is looked at for each character.) */
+    const wchar_t* const from = h->wide_base != NULL ? h->wide_end : w->write_base;
+    const int moved = left != h->pending || w->write_ptr < from ||
+                      (h->wide_base != NULL && h->wide_base != w->write_base);
+    if (!moved && some && bytes_of(from, w->write_ptr) == (size_t)result) return;
+    left += bytes_of(w->write_base, w->write_ptr);
+  }
   if (left == 0 || some) record_bytes(stream, kFlushed, (int64_t)left);
 }
 

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 
-from harness import FEIGN, Skip, Tmp, feign, main, same_tree, sanitized, tree
+from harness import FEIGN, TOP, Skip, Tmp, feign, main, same_tree, sanitized, tree
 from recording import compile_text, compiled, needs_capture, replays
 
 
@@ -1498,16 +1498,43 @@ int main(void) {
 
 
 def test_what_a_signal_kept_from_being_written_stays_so():
-    """Of the command, and of what ends with it: nobody in the trace is told that. Nor is anybody without system calls."""
+    """Of the command, and of what ends with it: nobody in the trace is told that."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w"))
+        compile_text(IS_KILLED, program)
+        os.mkdir(work)
+        r = feign("record", "-q", "-o", trace, "--layer", "stdio", "--layer", "posix", "--", "setsid", "--wait", program, cwd=work)
+        assert r.status == 137, (r.status, r.err)
+        replays(trace, tmp, work, 1)
+
+
+PAUSED = r"""
+#include <stdio.h>
+#include <feign_record.h>
+int main(void) {
+  FILE* f = fopen("f", "w");
+  for (int i = 0; i < 100; ++i) fprintf(f, "line %d\n", i % 10);
+  feign_record_pause();
+  for (int i = 0; i < 100; ++i) fputs("more", f);
+  return fclose(f);
+}
+"""
+
+
+def test_what_streams_had_is_written_where_no_end_is_recorded():
+    """Of a program that paused its recording, and where no system calls are: it did not end by a signal for that."""
     needs_capture()
     for layers in (("--layer", "posix"), ()):
         with Tmp() as tmp:
-            program, trace, work = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign", "w"))
-            compile_text(IS_KILLED, program)
-            os.mkdir(work)
-            r = feign("record", "-q", "-o", trace, "--layer", "stdio", *layers, "--", "setsid", "--wait", program, cwd=work)
-            assert r.status == 137, (r.status, r.err)
-            replays(trace, tmp, work, 1)
+            program, trace = (os.path.join(os.path.realpath(tmp), name) for name in ("program", "t.feign"))
+            root = os.path.join(tmp, "root")
+            os.mkdir(root)
+            compile_text(PAUSED, program, "-I", os.path.join(TOP, "include"))
+            r = feign("record", "-q", "-o", trace, "--layer", "stdio", *layers, "--", program, cwd=tmp)
+            assert r.status == 0, r.err
+            feign("replay", trace, "--root", root)
+            assert os.path.getsize(root + os.path.realpath(os.path.join(tmp, "f"))) == 700, layers
 
 
 READS_ENTRIES = r"""

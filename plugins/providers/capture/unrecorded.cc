@@ -69,12 +69,16 @@ bool Provider::reaps(Lane& lane) {
 }
 
 // Those that a signal ended, and nobody was told: when all calls were, for what they had open. (Of
-// a recording that was cut off nobody knows.) Whether there are such.
+// a recording that was cut off, paused, or has no system calls, nobody knows.) Whether there are
+// such.
 bool Provider::all_end() {
   if (std::exchange(all_ended_, true)) return false;
   tell_who_goes_on();
-  constexpr uint32_t kOpen = 1u << FEIGN_CAPTURE_POSIX | 1u << FEIGN_CAPTURE_STDIO;
-  if (control_.ended == 0 || (control_.layers & kOpen) == 0) return false;
+  const bool told = std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
+    return host.control.dropped == 0 && host.control.pauses == 0 &&
+           (host.control.layers & 1u << FEIGN_CAPTURE_POSIX) != 0;
+  });
+  if (control_.ended == 0 || !told) return false;
   for (const auto& [pid, streams] : going_)
     if (recorded_.contains(pid)) ended_.insert(ended_.end(), streams.begin(), streams.end());
   std::sort(ended_.begin(), ended_.end(), std::greater<>());

@@ -162,13 +162,15 @@ void only_orders(Stream& s, uint32_t op, bool meets, bool later) {
 }
 
 // A program waits for what it began before it closes a file; its waits may have been filtered out.
-void end_requests(Replayer& r, uint32_t file) {
-  for (auto& [rank, o] : r.owners) {
-    const std::lock_guard lock(o->mutex);
-    for (auto& [number, pending] : o->requests)
+void end_requests(Owner& o, uint32_t file) {
+  std::vector<MPI_Request> begun;
+  {
+    const std::lock_guard lock(o.mutex);
+    for (auto& [number, pending] : o.requests)
       if (pending.file == file && pending.request != MPI_REQUEST_NULL)
-        MPI_Wait(&pending.request, MPI_STATUS_IGNORE);
+        begun.push_back(std::exchange(pending.request, MPI_REQUEST_NULL));
   }
+  for (MPI_Request& request : begun) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 // ---- calls on open files ------------------------------------------------------------------------
@@ -183,7 +185,7 @@ void close_file(const FileCall& c) {
     const std::lock_guard lock(r.files_mutex);
     r.files.erase(a.handle);
   }
-  end_requests(r, a.handle);
+  end_requests(*s.owner, a.handle);
   s.answer(MPI_File_close(&closing));
   if (!file.link.empty()) (void)unlink(file.link.c_str());
   if (file.remove.empty()) return;
@@ -385,7 +387,7 @@ void close_files(Replayer& r) {
   std::vector<File*> open;
   for (auto& [handle, f] : r.files) {
     if (f.file == MPI_FILE_NULL) continue;
-    end_requests(r, handle);
+    for (auto& [rank, o] : r.owners) end_requests(*o, handle);
     open.push_back(&f);
   }
   std::sort(open.begin(), open.end(),
