@@ -47,7 +47,7 @@ static inline long of_readlink(long result, long size) {
   return result == -EINVAL && (int)size > 0 ? -ENOENT : result;
 }
 
-/* Of two texts the kernel reads the second one when it has found what the first one names. Where
+/* Of two texts: that the second one is not there shows only if nothing is wrong with the first. Where
  * nobody can ask whether it is there, it is. */
 static inline long of_second(long result) {
   switch (-result) {

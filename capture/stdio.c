@@ -336,6 +336,7 @@ static void lines_go_first(FILE* stream) {
   (void)flush_lines_of(stdout);
   errno = e;
 }
+
 /* fread() reads past a buffer that has no room for so much. */
 static void lines_go_before(FILE* stream, size_t bytes) {
   const char* const base = stream->_IO_buf_base;

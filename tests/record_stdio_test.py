@@ -1374,7 +1374,6 @@ def test_a_call_that_a_handler_left_takes_no_later_ones_record():
         assert feign("info", trace, "--json").json()["ops"]["stdio:fread"]["count"] == 200000
 
 
-
 NAMES_NOWHERE = r"""
 #include <errno.h>
 #include <stdio.h>
@@ -1478,7 +1477,6 @@ def test_lines_are_written_before_something_is_asked_for():
                 writes.append(re.findall(r" write\(.*?count=(\d+)", f.read()))
         assert writes[0] == writes[1] and len(writes[0]) > 3, writes
         replays(trace, tmp, work, 1)
-
 
 
 IS_KILLED = r"""
@@ -1600,7 +1598,6 @@ def test_threads_share_their_streams_where_no_system_call_tells_of_them():
         replays(trace, tmp, work, 1)
 
 
-
 ASKS_FOR_NOTHING = r"""
 #include <stdio.h>
 int main(void) {
@@ -1616,7 +1613,6 @@ int main(void) {
 
 def test_no_room_for_a_line_is_not_the_files_end():
     streams_replay(ASKS_FOR_NOTHING)
-
 
 
 GIVES_BACK_WHAT_IT_REOPENS = r"""

@@ -174,8 +174,8 @@ Result<TraceInfo> trace_info(const std::vector<PluginSpec>& specs, Plugins& plug
       // libc's keeps, whichever of its calls moves them on.
       if (FEIGN_DEPTH(a.marks) <= s.moved_depth) s.moved_depth = UINT32_MAX;
       const bool counts = s.moved_depth == UINT32_MAX;
-      const bool streams = o != nullptr && strcmp(o->layer, "stdio") == 0;
-      if (counts && (reads || writes || streams)) s.moved_depth = FEIGN_DEPTH(a.marks);
+      if (counts && (reads || writes || (o != nullptr && strcmp(o->layer, "stdio") == 0)))
+        s.moved_depth = FEIGN_DEPTH(a.marks);
       const uint64_t counted = counts ? bytes : 0;
       if (counts && (reads || writes)) {
         if (reads) info.bytes_read += bytes;

@@ -81,8 +81,8 @@ void Depend::in_order(ThingKind kind, uint64_t which) {
 }
 
 // A file has a communicator of its own in MPI: collective calls on it may be under way beside those
-// of the communicator that it was opened on. In a replay all may come together on that one, so what
-// did not overlap keeps its order.
+// of the communicator that it was opened on. In a replay all may come together on that one: one
+// keeps its order with the last of the others, if that was over.
 void Depend::meets_on(const feign_activity& a, uint32_t comm, bool file) {
   Thing& own = thing(file ? kFilesOn : kCommOf, comm);
   Thing& other = thing(file ? kCommOf : kFilesOn, comm);
