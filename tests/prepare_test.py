@@ -1250,28 +1250,41 @@ def test_only_what_the_trace_changes_is_looked_at_again():
 
 
 def test_directories_have_the_permission_bits_that_were_shown():
-    """And get them back, as files do; who replays may use them all the same."""
+    """Before the trace's own chmod; and get them back, as files do. Who replays may use them all the same."""
     with Tmp() as tmp:
         one = Root(tmp, ['stat("/a", {st_mode=S_IFDIR|0750, st_size=0, ...}) = 0', 'stat("/a/b", {st_mode=S_IFDIR|S_ISVTX|0777, st_size=0, ...}) = 0',
                          'stat("/c", {st_mode=S_IFDIR|0055, st_size=0, ...}) = 0', 'open("/c/f", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4',
-                         'chmod("/a", 0777) = 0', 'chmod("/d", 0777) = 0', 'chmod("/c/f", 0666) = 0'])
-        two = os.path.join(tmp, "two.strace")
-        write_trace(two, ['stat("/a", {st_mode=S_IFDIR|0750, st_size=0, ...}) = 0', 'stat("/a/b", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0',
-                          'open("/c/f", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4'])
-        modes = lambda: [stat.S_IMODE(os.stat(one.at(name)).st_mode) for name in ("a", "a/b", "c", "c/f", "d", "d/f")]  # noqa: E731
-        mask = os.umask(0o022)
-        try:
-            for _ in range(2):
-                assert one()["mismatched"] == 0 and modes() == [0o777, 0o777, 0o755, 0o666, 0o777, 0o644], [oct(m) for m in modes()]
-            assert feign("replay", two, "--root", one.root).status == 0
-            assert modes() == [0o750, 0o755, 0o755, 0o644, 0o755, 0o644], [oct(m) for m in modes()]
-        finally:
-            os.umask(mask)
+                         'chmod("/a", 0777) = 0', 'stat("/a", {st_mode=S_IFDIR|0777, st_size=0, ...}) = 0', 'chmod("/d", 0777) = 0', 'chmod("/c/f", 0666) = 0'])
+        two, three = (os.path.join(tmp, name) for name in ("two.strace", "three.strace"))
+        shown = 'stat("/a", {st_mode=S_IFDIR|0750, st_size=0, ...}) = 0', 'stat("/a/b", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0'
+        write_trace(two, [*shown, 'open("/c/f", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4'])
+        write_trace(three, ['stat("/a", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0', 'open("/a/x", O_RDONLY) = 3', 'open("/d/f", O_RDONLY) = 4'])
+        for mask, untold, told in (0o022, (0o755, 0o644), 0o755), (0o077, (0o700, 0o600), 0o755):
+            modes = lambda *names: [stat.S_IMODE(os.stat(one.at(name)).st_mode) for name in names]  # noqa: E731
+            before = os.umask(mask)
+            try:
+                for _ in range(2):
+                    assert one()["mismatched"] == 0 and modes("a", "a/b", "c", "c/f", "d", "d/f") == [0o777, 0o777, 0o755, 0o666, 0o777, untold[1]], [oct(m) for m in modes("a", "a/b", "c", "c/f", "d", "d/f")]
+                assert feign("replay", two, "--root", one.root).status == 0
+                assert modes("a", "a/b", "d/f") == [0o750, 0o755, untold[1]], [oct(m) for m in modes("a", "a/b", "d/f")]
+                shutil.rmtree(one.root)
+                os.mkdir(one.root)
+                os.chmod(one.root, 0o2755)
+                assert feign("replay", three, "--root", one.root).status == 0
+                assert modes("a", "d", "d/f") == [0o2000 | told, 0o2000 | untold[0], untold[1]], [oct(m) for m in modes("a", "d", "d/f")]
+            finally:
+                os.umask(before)
+            shutil.rmtree(one.root)
+            os.mkdir(one.root)
 
 
 def test_what_mkdir_found_is_a_file_if_nothing_can_be_below_it():
     with Tmp() as tmp:
         assert Root(tmp, ['rename("/f", "/d") = 0', 'mkdir("/d", 0755) = -1 EEXIST (File exists)', 'open("/d/x", O_WRONLY) = -1 ENOTDIR (Not a directory)'])()["mismatched"] == 0
+    # (Of chdir it is the last name that is none.)
+    with Tmp() as tmp:
+        root = Root(tmp, ['mkdir("/d", 0755) = -1 EEXIST (File exists)', 'chdir("/d/x") = -1 ENOTDIR (Not a directory)'])
+        assert root()["mismatched"] == 0 and os.path.isfile(root.at("d/x"))
 
 
 def test_what_was_asked_for_as_a_directory_and_refused_is_a_file():

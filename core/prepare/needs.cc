@@ -80,6 +80,7 @@ void Needs::is_same(uint32_t other, uint32_t file) {
   s.initial = std::max(s.initial, was.initial);
   s.now = std::max(s.now, was.now);
   s.mode |= was.mode;
+  s.own_mode |= was.own_mode;
   s.changed |= was.changed;
   names_.file(file).followed |= names_.file(other).followed;
   for (const auto& [name, length] : was.attributes) {
@@ -281,6 +282,10 @@ void Needs::sought(const feign_activity& a, Effect effect, uint32_t file) {
   }
 }
 
+void Needs::shows_mode(uint32_t file, uint32_t mode) {
+  if (Seen& s = seen(file); !s.own_mode) s.mode |= mode & 0777;
+}
+
 void Needs::looked_at(const feign_activity& a, uint32_t file) {
   if (a.result >= 0 && S_ISREG(a.mode)) {
     if (a.value_count != 0 && a.path != 0) {  // it may be that of another name
@@ -290,11 +295,11 @@ void Needs::looked_at(const feign_activity& a, uint32_t file) {
     }
     grew(file, a.length);
     seen(file).exact = true;
-    seen(file).mode |= a.mode & 0777;
+    shows_mode(file, a.mode);
   }
   if (a.result < 0 || !S_ISDIR(a.mode)) return;
   is_directory(file);
-  seen(file).mode |= a.mode & 0777;
+  shows_mode(file, a.mode);
 }
 
 void Needs::allocated(const feign_activity& a, uint32_t file) {
@@ -360,6 +365,7 @@ void Needs::by_descriptor(const feign_activity& a, Effect effect, uint32_t file)
       return;
     case Effect::kChmod:
       seen(file).changed = true;
+      seen(file).own_mode |= a.result >= 0;
       return;
     case Effect::kGetXattr:
     case Effect::kSetXattr:
@@ -656,7 +662,10 @@ void Needs::is_link(const feign_activity& a, const Namespace::Touched& touched) 
 void Needs::found(const feign_activity& a, Effect effect, const Namespace::Touched& touched) {
   switch (effect) {
     case Effect::kAccess:
-      if (a.mode & X_OK) seen(touched.file).mode |= 0111;
+      if (a.mode & X_OK) shows_mode(touched.file, 0111);
+      return;
+    case Effect::kChmod:
+      seen(touched.file).own_mode = true;
       return;
     case Effect::kChdir:
       seen(touched.file).directory = true;
@@ -683,12 +692,12 @@ void Needs::found(const feign_activity& a, Effect effect, const Namespace::Touch
         if (touched.file2 != 0) is_same(touched.file2, touched.file);
         grew(touched.file, a.length);
         seen(touched.file).exact = true;
-        seen(touched.file).mode |= a.mode & 0777;
+        shows_mode(touched.file, a.mode);
         if (names_.has_links() && !seen(touched.file).changed) told_sizes_[a.path] = a.length;
       }
       if (S_ISDIR(a.mode)) {
         seen(touched.file).directory = true;
-        seen(touched.file).mode |= a.mode & 0777;
+        shows_mode(touched.file, a.mode);
       }
       if (S_ISLNK(a.mode) && a.length < 4096) {
         seen(touched.file).link = a.length;

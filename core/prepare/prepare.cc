@@ -79,14 +79,6 @@ constexpr int kNewFile = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXE
 
 constexpr mode_t kUsualFile = 0644, kUsualDirectory = 0755;
 
-// Whoever replays must be able to open it, whatever the recorded mode says, unless that decided a
-// result.
-mode_t mode_of(const Needed& n) {
-  const mode_t told = n.mode & 0777;
-  if (n.type == Needed::kDirectory) return told != 0 ? told | 0700 : kUsualDirectory;
-  return (told != 0 ? told | 0600 : kUsualFile) & ~((n.denied & 7) * 0111);
-}
-
 class Maker {
  public:
   Maker(int root_fd, const std::string& root, const PrepareOptions& options)
@@ -97,6 +89,7 @@ class Maker {
     m.ours_ = ours_;
     m.known_ = known_;
     m.empty_ = empty_;
+    m.umask_ = umask_;
     return m;
   }
 
@@ -126,6 +119,15 @@ class Maker {
 
  private:
   std::string mark_text() const;
+  // Whoever replays must be able to open it, whatever the recorded mode says, unless that decided a
+  // result.
+  mode_t mode_of(const Needed& n) const {
+    const bool directory = n.type == Needed::kDirectory;
+    const mode_t least = directory ? 0700 : 0600, told = n.mode & 0777;
+    const bool made_so = n.denied == 0 && (directory || n.type == Needed::kFile);
+    const mode_t usual = (directory ? kUsualDirectory : kUsualFile) & ~(made_so ? umask_ : 0);
+    return ((told != 0 ? told : usual) | least) & ~(directory ? 0 : (n.denied & 7) * 0111);
+  }
   Result<bool> is_empty(std::string_view but_for) const;
   Result<void> lock_mark();
   Error failed(const std::string& what, const std::string& path, int e) {
@@ -162,8 +164,9 @@ class Maker {
   PrepareOptions options_;
   bool known_ = false;  // the mark says that all is as we made it, but for what the trace changes
   std::vector<char> buffer_;
-  bool ours_ = false;        // the root was empty when we first came
-  bool empty_ = false;       // it was empty just now: what is there was made since
+  bool ours_ = false;   // the root was empty when we first came
+  bool empty_ = false;  // it was empty just now: what is there was made since
+  mode_t umask_ = 0;
   bool impossible_ = false;  // why the last step failed
   std::string cached_path_;
   Fd cached_;
@@ -194,6 +197,8 @@ Result<void> Maker::lock_mark() {
 }
 
 Result<void> Maker::begin() {
+  umask_ = umask(022);  // the system tells it in no other way
+  umask(umask_);
   constexpr int kHow = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Fd& mark = done.held;
   mark = Fd(openat(root_fd_, kRootMark, kHow));
@@ -478,13 +483,16 @@ Result<void> Maker::content(int fd, const Needed& n) {
 void Maker::directory(const Place& at, const Needed& n) const {
   if (!at.fresh && !ours_) return;
   const bool stale = !at.fresh && (n.changed || !known_);
-  const mode_t mode = mode_of(n), was = at.fresh ? kUsualDirectory : at.st.st_mode & 0777;
+  const mode_t was = at.fresh ? kUsualDirectory & ~umask_ : at.st.st_mode & 0777;
+  const mode_t mode = mode_of(n);
   const bool other_mode = mode != was && n.path != "/";
   if (!stale && !other_mode && n.attributes.empty()) return;
   const Fd made(openat(at.parent, at.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made.ok()) return;  // one that may not be read
   if (stale) no_attributes(made.get());
-  if (other_mode) (void)fchmod(made.get(), mode);
+  struct stat st;
+  if (other_mode && fstat(made.get(), &st) == 0)  // a group that what is made in it has is kept
+    (void)fchmod(made.get(), (st.st_mode & 07000) | mode);
   attributes(made.get(), n);
 }
 
@@ -672,10 +680,9 @@ Result<bool> Maker::make_special(Place& at, const Needed& n, mode_t type, mode_t
 
 Result<void> Maker::make_file(const Place& at, const Needed& n, Fd file, mode_t mode) {
   const struct stat& st = at.st;
-  // Where none was told, a umask may have had its way.
-  const mode_t has = st.st_mode & 0777, more = ours_ ? has & ~mode : 0;
-  const bool good_mode =
-      n.mode == 0 && n.denied == 0 ? (has & 0600) == 0600 && more == 0 : has == mode;
+  const mode_t has = st.st_mode & 0777;
+  const bool any = n.mode == 0 && n.denied == 0 && !ours_;
+  const bool good_mode = any ? (has & 0600) == 0600 : has == mode;
   // The bytes of a file that was written to are not those that it began with, and those of one that
   // was made for something else may be others.
   const bool stale = (n.changed || !known_) && ours_;

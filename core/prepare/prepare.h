@@ -52,6 +52,7 @@ class Needs {
     uint32_t links = 0;      // calls that told of a link here, and no more …
     uint32_t calls = 0;      // … of all that name it
     uint32_t mode = 0;       // permission bits that results show
+    bool own_mode = false;   // which the trace set since
     uint32_t denied = 0;     // bits of access(2)'s kind that results show not to be there
     std::vector<std::pair<uint64_t, uint64_t>> data;  // where it was seen, from and to
     uint64_t told = 0;           // up to where that is known from before the trace changed the file
@@ -84,6 +85,7 @@ class Needs {
   void is_link(const feign_activity& a, const Namespace::Touched& touched);
   void found(const feign_activity& a, Effect effect, const Namespace::Touched& touched);
   void read(const feign_activity& a, Effect effect, uint32_t file);
+  void shows_mode(uint32_t file, uint32_t mode);
   void copied(const feign_activity& a, uint32_t file);
   void shared(const feign_activity& a, uint32_t file);
   void sought(const feign_activity& a, Effect effect, uint32_t file);

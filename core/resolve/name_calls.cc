@@ -339,6 +339,9 @@ Namespace::Touched Namespace::failed(const feign_activity& a, Effect effect, uin
     const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
     if (!any && !circle(follow ? slot : slots_[slot].parent) && two && circle(slots_[to].parent))
       first_found(effect, slot);
+  } else if (a.result == -ENOTDIR && (effect == Effect::kChdir || effect == Effect::kChroot) &&
+             may_be_directory(slots_[slot].parent)) {
+    return {guess(slot, Type::kFile)};
   } else if (a.result == -ENOTDIR) {
     // Of two names, the one in the directory of the other first.
     const bool may_be_second = two && !is_absent(slots_[to].parent);

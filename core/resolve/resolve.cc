@@ -232,9 +232,10 @@ bool Resolve::ends_unseen(feign_activity& a) {
 
 // A call of that stream: who was not seen before begins with it, and is made by somebody.
 void Resolve::comes(const feign_activity& a, uint32_t stream, Effect effect) {
-  const bool fresh = (!thread_of(stream).known || thread_of(stream).ended) && !joins(stream);
+  const bool begins = !thread_of(stream).known || thread_of(stream).ended;
   constexpr size_t kMostStrangers = 256;  // at a time
-  if (fresh) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
+  if (begins) std::erase_if(strangers_, [&](uint32_t one) { return threads_[one].ended; });
+  const bool fresh = begins && !joins(stream);
   Thread& t = begin(stream);
   if (fresh && strangers_.size() < kMostStrangers) {
     t.stranger = true;

@@ -90,6 +90,7 @@ struct Replayer {
   std::atomic<uint32_t> made_up{0};  // names
   std::mutex listings_mutex;
   std::map<uint32_t, int64_t> listings;  // bytes by which one lags behind: handles
+  std::set<uint32_t> told_where;         // inherited handles of which a seek told it
   Names names;
   std::mutex aio_mutex;
   struct Aio {
@@ -263,7 +264,7 @@ struct Context {
   int64_t clone(const feign_activity& a, int fd);
   int inherited(uint32_t handle, uint32_t path);
   void place(const feign_activity& a, Effect effect, int fd);
-  static void is_elsewhere(const feign_activity& a, int fd, int64_t is);
+  void is_elsewhere(const feign_activity& a, int fd, int64_t is);
   int64_t fallocate(const feign_activity& a, int fd);
   int64_t fadvise(const feign_activity& a, int fd);
   int64_t flock(const feign_activity& a, int fd);

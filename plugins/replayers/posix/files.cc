@@ -305,9 +305,12 @@ void Context::place(const feign_activity& a, Effect effect, int fd) {
     (void)::lseek(fd, static_cast<off_t>(a.offset), SEEK_SET);
 }
 
-// It had been moved before that was told: from here on it is where it was then.
+// It had been moved before that was told, by the first seek that asks: from here on it is where it
+// was then.
 void Context::is_elsewhere(const feign_activity& a, int fd, int64_t is) {
-  if (a.flags == SEEK_CUR && a.result >= 0 && is >= 0 && is != a.result)
+  if (a.flags != SEEK_CUR || a.result < 0 || is < 0) return;
+  const std::lock_guard lock(r->listings_mutex);
+  if (r->told_where.insert(a.handle).second && is != a.result)
     (void)::lseek(fd, a.result, SEEK_SET);
 }
 
