@@ -621,7 +621,7 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program, S
   // Names in directories, vectors and descriptors in messages are whole; what an exec is given is
   // the user's own. -q: no words of its own but that a process ended, which no call tells of one
   // that is killed.
-  command.insert(command.end(), {"-e", "abbrev=execve,execveat", "-q", "--"});
+  command.insert(command.end(), {"-e", "abbrev=execve", "-q", "--"});
   command.push_back(program);
   command.insert(command.end(), o.command.begin() + 1, o.command.end());
   auto status = run(*strace, command, signals);
