@@ -162,8 +162,8 @@ struct held {
   struct seen* seen;
   const char* end; /* of what was in its buffer to be read */
   int64_t offset;  /* of the end in the file; -1: libc has not asked */
-  size_t
-      pending; /* bytes that were to be written; where wide characters were, which are none yet */
+  size_t pending;  /* bytes that were to be written */
+  /* Where characters that are no bytes yet were to be written; NULL: of no wide ones. */
   const wchar_t *wide_base, *wide_end;
   int failed; /* its error indicator, where that is put aside */
 };
