@@ -24,6 +24,7 @@
 
 #include "base/jail.h"
 #include "base/path.h"
+#include "base/umask.h"
 
 namespace feign {
 namespace {
@@ -197,8 +198,7 @@ Result<void> Maker::lock_mark() {
 }
 
 Result<void> Maker::begin() {
-  umask_ = umask(022);  // the system tells it in no other way
-  umask(umask_);
+  umask_ = umask_now();
   constexpr int kHow = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   Fd& mark = done.held;
   mark = Fd(openat(root_fd_, kRootMark, kHow));

@@ -33,6 +33,7 @@
 #include "base/output.h"
 #include "base/program.h"
 #include "base/progress.h"
+#include "base/umask.h"
 #include "capture/format.h"
 #include "record/hook_image.h"
 #include "record/program.h"
@@ -733,9 +734,7 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   if (auto made = file_->make(path, o, *third, *layers); !made) return made;
   control = &file_->page();
   memcpy(control->preload, own.c_str(), own.size() + 1);
-  const mode_t mask = umask(022);  // the system tells it in no other way
-  umask(mask);
-  control->umask = mask + 1;
+  control->umask = umask_now() + 1;
   (void)file_->make_pages(control->first + kAhead);
   return {};
 }
