@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -87,6 +88,25 @@ struct _IO_wide_data {
 
 static const struct _IO_wide_data* wide(const FILE* stream) {
   return stream->_mode > 0 ? stream->_wide_data : NULL;
+}
+
+enum { kAppends = 0x1000 }; /* _IO_IS_APPENDING */
+
+/* Where what is written next will be: of a stream that appends with nothing to be written yet, the
+ * file's end, which libc does not ask for before. */
+static int64_t write_position(FILE* stream) {
+  const int64_t at = position(stream);
+  const struct _IO_wide_data* const w = wide(stream);
+  const int waits =
+      stream->_IO_write_ptr > stream->_IO_write_base || (w != NULL && w->write_ptr > w->write_base);
+  if (at < 0 || (stream->_flags & kAppends) == 0 || waits) return at;
+  struct stat s;
+  const int e = errno;
+  feign_capture_quiet(1);
+  const int64_t end = fstat(fileno(stream), &s) == 0 ? s.st_size : at;
+  feign_capture_quiet(0);
+  errno = e;
+  return end;
 }
 
 static size_t bytes_of(const wchar_t* from, const wchar_t* to) {

@@ -184,14 +184,14 @@ int fprintf(FILE *stream, const char *format, ...);
 //@ variant int __vfprintf_chk(FILE *stream, int flag, const char *format, va_list list)
 //@ variant int __printf_chk(int flag, const char *format, ...) | stream=stdout call="__vprintf_chk(flag, format, list)"
 //@ variant int __vprintf_chk(int flag, const char *format, va_list list) | stream=stdout
-//@ variant int fwprintf(FILE *stream, const wchar_t *format, ...) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="vfwprintf(stream, format, list)"
-//@ variant int vfwprintf(FILE *stream, const wchar_t *format, va_list list) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
-//@ variant int wprintf(const wchar_t *format, ...) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="vwprintf(format, list)"
-//@ variant int vwprintf(const wchar_t *format, va_list list) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
-//@ variant int __fwprintf_chk(FILE *stream, int flag, const wchar_t *format, ...) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="__vfwprintf_chk(stream, flag, format, list)"
-//@ variant int __vfwprintf_chk(FILE *stream, int flag, const wchar_t *format, va_list list) | before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
-//@ variant int __wprintf_chk(int flag, const wchar_t *format, ...) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="__vwprintf_chk(flag, format, list)"
-//@ variant int __vwprintf_chk(int flag, const wchar_t *format, va_list list) | stream=stdout before=position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int fwprintf(FILE *stream, const wchar_t *format, ...) | before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="vfwprintf(stream, format, list)"
+//@ variant int vfwprintf(FILE *stream, const wchar_t *format, va_list list) | before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int wprintf(const wchar_t *format, ...) | stream=stdout before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="vwprintf(format, list)"
+//@ variant int vwprintf(const wchar_t *format, va_list list) | stream=stdout before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int __fwprintf_chk(FILE *stream, int flag, const wchar_t *format, ...) | before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="__vfwprintf_chk(stream, flag, format, list)"
+//@ variant int __vfwprintf_chk(FILE *stream, int flag, const wchar_t *format, va_list list) | before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
+//@ variant int __wprintf_chk(int flag, const wchar_t *format, ...) | stream=stdout before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1" call="__vwprintf_chk(flag, format, list)"
+//@ variant int __vwprintf_chk(int flag, const wchar_t *format, va_list list) | stream=stdout before=write_position(stream) result="r < 0 ? -e : before < 0 ? r : moved(stream, before)" length="result > 0 ? result : 1"
 
 //@ op 19 ungetc kind=other effect=ungetc result=any
 //@ args - fd

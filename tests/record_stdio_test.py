@@ -903,6 +903,25 @@ int main(void) {
 """)
 
 
+def test_wide_characters_that_are_appended():
+    """libc says where the file's end is only once something waits to be written there."""
+    streams_replay(r"""
+#include <locale.h>
+#include <stdio.h>
+#include <wchar.h>
+int main(void) {
+  if (setlocale(LC_ALL, "C.UTF-8") == NULL) return 77;
+  FILE* f = fopen("f", "w");
+  fputs("what was there\n", f);
+  fclose(f);
+  f = fopen("f", "a");
+  rewind(f);
+  if (fwprintf(f, L"%ls %d\n", L"\u20ac", 7) < 0 || fwprintf(f, L"%d\n", 8) < 0) return 1;
+  return fclose(f);
+}
+""")
+
+
 def test_where_a_stream_appends():
     """The system calls in its calls, too, say where in the file they wrote."""
     with Tmp() as tmp:
