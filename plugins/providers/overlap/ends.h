@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct Tail {
     return what == kReadAt || what == kAppend || what == kWriteAt || what == kPlace ||
            what == kEnd || what == kCut;
   }
+  bool met_end() const { return what == kEnd || bytes < asked; }
+  bool writes_bytes() const { return what == kAppend || what == kWriteAt; }
   bool cuts() const { return what == kCut || (what == kOpened && empties); }
 };
 constexpr int64_t kFarthest = INT64_C(1) << 60;  // no offset is: sums of two do not overflow
@@ -205,67 +208,23 @@ class Tails {
   // Whether `late`, which ended after `early`, took effect before it: only so did each read get
   // what it got. Of several writes, each of which may be what was read, one that is just as long.
   Overtakes overtakes(const Tail& late, const Tail& early) const {
-    const auto is_write = [](const Tail& t) {
-      return t.what == Tail::kAppend || t.what == Tail::kWriteAt;
-    };
-    const bool writes = is_write(late);
     if (late.file != early.file) return Overtakes::kNo;
+    static const File kUnknown;
     const auto at = files_.find(early.file);
+    const File& file = at != files_.end() ? at->second : kUnknown;
     if (late.reader == early.reader && (late.what == Tail::kPlace) != (early.what == Tail::kPlace))
-      return at != files_.end() ? at->second.found_at(late, early) : Overtakes::kNo;
-    // Files grow: of two who are told where the end is the first finds less.
-    if (late.what == Tail::kEnd && early.what == Tail::kEnd && late.end < early.end &&
-        (at == files_.end() || at->second.reaches() <= late.end))
-      return Overtakes::kYes;
-    // Of those who share a reader, who met the end came after all who got what was left.
-    if (late.what == Tail::kRead && early.what == Tail::kRead && late.reader == early.reader) {
-      int64_t left = 0;
-      if (early.bytes >= early.asked || late.bytes == 0) return Overtakes::kNo;
-      if (at == files_.end() || !at->second.left_of(early.reader, left)) return Overtakes::kMay;
-      return left > early.bytes ? Overtakes::kYes : Overtakes::kNo;
+      return file.found_place(late, early);
+    if (late.what == Tail::kEnd && early.what == Tail::kEnd) {
+      // Files grow: of two who are told where the end is the first finds less.
+      const bool less = late.end < early.end && file.reaches() <= late.end;
+      return less ? Overtakes::kYes : Overtakes::kNo;
     }
-    if (writes == is_write(early) && late.cuts() == early.cuts()) return Overtakes::kNo;
-    if (at == files_.end()) return Overtakes::kNo;
-    const File& file = at->second;
+    if (late.what == Tail::kRead && early.what == Tail::kRead)
+      return late.reader == early.reader ? file.read_after(late, early) : Overtakes::kNo;
     if (late.cuts() != early.cuts()) return file.found_before_cut(late, early);
-    const Tail &found = writes ? early : late, &written = writes ? late : early;
-    // Wherever the file ended, it did not where a write ended that goes farther.
-    if (!file.told && found.what == Tail::kReadAt && written.what == Tail::kWriteAt) {
-      const bool before =
-          found.bytes < found.asked && found.at + found.bytes < written.at + written.bytes;
-      return before && !writes ? Overtakes::kYes : Overtakes::kNo;
-    }
-    const int64_t grows = file.grows(written);
-    if (grows == 0) return Overtakes::kNo;
-    // How far the file goes from where it is looked at, or how much farther that is; and went for
-    // who found it so.
-    int64_t there = 0, wanted = 0;
-    if (found.what == Tail::kEnd) {
-      if (!file.told) return Overtakes::kNo;
-      there = file.before + file.written;
-      wanted = found.end;
-    } else if (found.what == Tail::kReadAt) {
-      if (!file.told) return Overtakes::kNo;
-      there = file.before + file.written - found.at;
-      wanted = found.bytes;
-    } else {
-      if (found.what != Tail::kRead || !file.left_of(found.reader, there)) return Overtakes::kNo;
-      wanted = found.bytes;
-    }
-    const bool met_end = found.what == Tail::kEnd || found.bytes < found.asked;
-    const int64_t before = std::max<int64_t>(there, 0);
-    const int64_t after = std::max<int64_t>(there + grows, 0);
-    if (!writes) {
-      const bool first = met_end && before == wanted && after != wanted;
-      return first ? Overtakes::kYes : Overtakes::kNo;
-    }
-    if (before >= wanted || (met_end && after > wanted)) return Overtakes::kNo;
-    if (after >= wanted) return Overtakes::kYes;
-    // A write over the end of a page is seen in two steps by those who look meanwhile: not this
-    // one.
-    constexpr int64_t kPage = 4096;
-    return file.told && (file.reaches() + wanted - there) % kPage == 0 ? Overtakes::kNo
-                                                                       : Overtakes::kMay;
+    if (late.writes_bytes() && !early.writes_bytes()) return file.found_written(early, late);
+    if (early.writes_bytes() && !late.writes_bytes()) return file.not_found_written(late, early);
+    return Overtakes::kNo;
   }
 
  private:
@@ -294,8 +253,55 @@ class Tails {
       if (t.appends || !told || !left_of(t.reader, left)) return t.bytes;
       return std::clamp<int64_t>(t.bytes - left, 0, t.bytes);
     }
+    // Of two who share a reader: who met the end came after all who got what was left.
+    Overtakes read_after(const Tail& late, const Tail& early) const {
+      int64_t left = 0;
+      if (early.bytes >= early.asked || late.bytes == 0) return Overtakes::kNo;
+      if (!left_of(early.reader, left)) return Overtakes::kMay;
+      return left > early.bytes ? Overtakes::kYes : Overtakes::kNo;
+    }
+    // How far the file goes from where it is looked at, and how far it went for who found it so.
+    struct Reach {
+      int64_t there, wanted;
+    };
+    std::optional<Reach> reach_of(const Tail& found) const {
+      int64_t left = 0;
+      if (found.what == Tail::kRead && left_of(found.reader, left)) return Reach{left, found.bytes};
+      if (told && found.what == Tail::kEnd) return Reach{reaches(), found.end};
+      if (told && found.what == Tail::kReadAt) return Reach{reaches() - found.at, found.bytes};
+      return std::nullopt;
+    }
+    // A write that ended after who found its bytes.
+    Overtakes found_written(const Tail& found, const Tail& written) const {
+      const std::optional<Reach> reach = reach_of(found);
+      const int64_t grows = this->grows(written);
+      if (!reach || grows == 0) return Overtakes::kNo;
+      const auto [there, wanted] = *reach;
+      const int64_t after = std::max<int64_t>(there + grows, 0);
+      if (std::max<int64_t>(there, 0) >= wanted || (found.met_end() && after > wanted))
+        return Overtakes::kNo;
+      if (after >= wanted) return Overtakes::kYes;
+      // A write over the end of a page is seen in two steps by those who look meanwhile: not this
+      // one.
+      constexpr int64_t kPage = 4096;
+      return told && (reaches() + wanted - there) % kPage == 0 ? Overtakes::kNo : Overtakes::kMay;
+    }
+    // A write that ended before who met the file's end where it was without that write.
+    Overtakes not_found_written(const Tail& found, const Tail& written) const {
+      if (!found.met_end()) return Overtakes::kNo;
+      // Wherever the file ended, it did not where a write ended that goes farther.
+      if (!told && found.what == Tail::kReadAt && written.what == Tail::kWriteAt)
+        return found.at + found.bytes < written.at + written.bytes ? Overtakes::kYes
+                                                                   : Overtakes::kNo;
+      const std::optional<Reach> reach = reach_of(found);
+      if (!reach) return Overtakes::kNo;
+      const auto [there, wanted] = *reach;
+      const bool without = std::max<int64_t>(there, 0) == wanted;
+      const bool with = std::max<int64_t>(there + grows(written), 0) == wanted;
+      return without && !with ? Overtakes::kYes : Overtakes::kNo;
+    }
     // Of a seek that tells where its reader was, and another call of those who share that.
-    Overtakes found_at(const Tail& late, const Tail& early) const {
+    Overtakes found_place(const Tail& late, const Tail& early) const {
       const bool seeks = late.what == Tail::kPlace;
       const Tail &seek = seeks ? late : early, &other = seeks ? early : late;
       const auto reader = readers.find(seek.reader);
