@@ -390,6 +390,11 @@ def test_a_seek_tells_where_others_have_brought_what_they_share():
                 for lines in under_way, under_way[::-1]:
                     order = order_of(tmp, begin + lines + [ends[e] for e in last])
                     assert order[-2][0] == first, (call, lines, last, order)
+        # A read is where its descriptor is, also of one that appends.
+        appends = [begin[0].replace("O_TRUNC", "O_TRUNC|O_APPEND"), begin[1], begin[2], "100 lseek(3</x/log>, 2, SEEK_SET) = 2 <0.000001>"]
+        order = order_of(tmp, appends + ["100 read(3</x/log>,  <unfinished ...>", "101 lseek(3</x/log>, 0, SEEK_CUR <unfinished ...>", "101 <... lseek resumed>) = 4 <0.000003>",
+                                         '100 <... read resumed>"34", 2) = 2 <0.000003>'])
+        assert order[-2][0] == 100, order
         # Of two that write, both did.
         writes = [f'{pid} write(3</x/log>, "678", 3 <unfinished ...>' for pid in (100, 102)]
         ended = [f"{pid} <... write resumed>) = 3 <0.000003>" for pid in (100, 102)]

@@ -37,7 +37,7 @@ struct Tail {
     kCut
   };
   What what = kNone;
-  bool appends = false;  // O_APPEND: it writes where the file ends
+  bool appends = false;  // a write, O_APPEND: where the file ends
   bool empties = false;  // an open: the file has nothing in it then
   bool writes = false;   // an open: to write
   bool stays = false;    // a stat, or a write at an offset: it moves nobody
@@ -56,6 +56,40 @@ struct Tail {
   bool cuts() const { return what == kCut || (what == kOpened && empties); }
 };
 constexpr int64_t kFarthest = INT64_C(1) << 60;  // no offset is: sums of two do not overflow
+
+// A read or a write, at its own offset if it has one, else where its descriptor is. A copy reads
+// what it copies, and ends where the file does, or where the other side is full.
+inline void read_or_write(Tail& t, Effect effect, const feign_activity& a,
+                          const std::vector<uint64_t>& values, uint32_t flags) {
+  const bool copies = effect == Effect::kCopy;
+  const uint64_t offset = copies && !values.empty() ? values[0] : a.offset;
+  const bool here =
+      effect == Effect::kRead || effect == Effect::kWrite ||
+      (offset == FEIGN_NO_OFFSET && effect != Effect::kPread && effect != Effect::kPwrite);
+  if (!here) t.at = static_cast<int64_t>(std::min<uint64_t>(offset, kFarthest));
+  if (copies) t.asked = std::max<int64_t>(t.bytes, 1);
+  if (effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2) {
+    t.stays = !here;
+    t.appends = (flags & O_APPEND) != 0;
+    if (effect == Effect::kPwrite2)
+      t.appends = (t.appends && (a.flags & kRwfNoAppend) == 0) || (a.flags & kRwfAppend) != 0;
+    if (a.result != 0)
+      t.what = here || t.appends ? Tail::kAppend : Tail::kWriteAt;  // pwrite(2), BUGS
+  } else if (a.length != 0) {
+    t.what = here ? Tail::kRead : Tail::kReadAt;
+  }
+}
+
+inline void sought(Tail& t, const feign_activity& a) {
+  t.what = Tail::kMoved;
+  if (a.result >= kFarthest) return;
+  t.at = a.result;
+  const auto from = static_cast<int64_t>(a.offset);
+  if ((a.flags != SEEK_END && a.flags != SEEK_CUR) || from <= -kFarthest || t.at < from) return;
+  t.what = a.flags == SEEK_END ? Tail::kEnd : Tail::kPlace;
+  t.end = t.at - from;
+}
+
 // `of`: the call's descriptor; what an open made.
 inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
                     const Descriptor& of, uint64_t process, const feign_host* host) {
@@ -63,55 +97,47 @@ inline Tail tail_of(Effect effect, const feign_activity& a, const std::vector<ui
   if (of.file == 0 || a.result < 0 || (a.marks & FEIGN_NO_RESULT) != 0) return t;
   t.file = of.file;
   t.reader = reader_of(of, process, a.handle);
-  t.appends = of.open != nullptr && (of.open->flags & O_APPEND) != 0;
-  if (effect == Effect::kPwrite2)
-    t.appends = (t.appends && (a.flags & kRwfNoAppend) == 0) || (a.flags & kRwfAppend) != 0;
   t.bytes = std::min(a.result, kFarthest);
   t.asked = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
-  // Where it reads or writes, if not where its descriptor is. A copy reads what it copies, and ends
-  // where the file does, or where the other side is full.
-  uint64_t offset = a.offset;
-  if (effect == Effect::kCopy) t.asked = std::max<int64_t>(t.bytes, 1);
-  if (effect == Effect::kCopy && !values.empty()) offset = values[0];
-  const bool here =
-      effect == Effect::kRead || effect == Effect::kWrite ||
-      (offset == FEIGN_NO_OFFSET && effect != Effect::kPread && effect != Effect::kPwrite);
-  const bool reads = effect == Effect::kRead || effect == Effect::kPread ||
-                     effect == Effect::kPread2 || effect == Effect::kCopy;
-  const bool writes =
-      effect == Effect::kWrite || effect == Effect::kPwrite || effect == Effect::kPwrite2;
-  if (!here) t.at = static_cast<int64_t>(std::min<uint64_t>(offset, kFarthest));
-  if (reads && a.length != 0)
-    t.what = here ? Tail::kRead : Tail::kReadAt;
-  else if (writes && a.result != 0)
-    t.what = here || t.appends ? Tail::kAppend : Tail::kWriteAt;  // pwrite(2), BUGS
-  else if (effect == Effect::kSeek || (effect == Effect::kClose && of.last))
-    t.what = Tail::kMoved;
-  const bool stat = effect == Effect::kFstat || (effect == Effect::kStatat && a.path == 0);
-  t.stays = stat || (writes && !here);
-  if (stat && S_ISREG(a.mode)) {
-    t.what = Tail::kEnd;
-    t.end = static_cast<int64_t>(std::min<uint64_t>(a.length, kFarthest));
-  }
-  if (effect == Effect::kClose) t.at = -1;
-  if (effect == Effect::kSeek) t.at = a.result < kFarthest ? a.result : -1;
-  if (t.at >= 0 && effect == Effect::kSeek) {
-    const auto from = static_cast<int64_t>(a.offset);
-    const bool tells = a.flags == SEEK_END || a.flags == SEEK_CUR;
-    if (tells && from > -kFarthest && t.at >= from) {
-      t.what = a.flags == SEEK_END ? Tail::kEnd : Tail::kPlace;
-      t.end = t.at - from;
+  switch (effect) {
+    case Effect::kRead:
+    case Effect::kWrite:
+    case Effect::kPread:
+    case Effect::kPwrite:
+    case Effect::kPread2:
+    case Effect::kPwrite2:
+    case Effect::kCopy:
+      read_or_write(t, effect, a, values, of.open != nullptr ? of.open->flags : 0);
+      break;
+    case Effect::kSeek:
+      sought(t, a);
+      break;
+    case Effect::kClose:
+      if (of.last) t.what = Tail::kMoved;
+      break;
+    case Effect::kStatat:
+      if (a.path != 0) break;
+      [[fallthrough]];
+    case Effect::kFstat:
+      t.stays = true;
+      t.end = t.asked;
+      if (S_ISREG(a.mode)) t.what = Tail::kEnd;
+      break;
+    case Effect::kFtruncate:
+      t.what = Tail::kCut;
+      t.end = t.asked;
+      break;
+    case Effect::kOpen:
+    case Effect::kCreat: {
+      constexpr uint32_t kNew = O_CREAT | O_EXCL;
+      if (of.open != nullptr) t.what = Tail::kOpened;
+      t.at = t.end = 0;
+      t.writes = effect == Effect::kCreat || (a.flags & O_ACCMODE) != O_RDONLY;
+      t.empties = effect == Effect::kCreat || (a.flags & O_TRUNC) != 0 || (a.flags & kNew) == kNew;
+      break;
     }
-  }
-  if (effect == Effect::kOpen || effect == Effect::kCreat) {
-    constexpr uint32_t kNew = O_CREAT | O_EXCL;
-    t.what = of.open != nullptr ? Tail::kOpened : Tail::kNone;
-    t.at = t.end = 0;
-    t.writes = effect == Effect::kCreat || (a.flags & O_ACCMODE) != O_RDONLY;
-    t.empties = effect == Effect::kCreat || (a.flags & O_TRUNC) != 0 || (a.flags & kNew) == kNew;
-  } else if (effect == Effect::kFtruncate) {
-    t.what = Tail::kCut;
-    t.end = t.asked;
+    default:
+      break;
   }
   if (t.what != Tail::kNone && host->text(host, t.file, nullptr)[0] != '/') t.what = Tail::kNone;
   return t;
