@@ -266,16 +266,18 @@ bool Source::waits_for_others(const feign_activity& a) const {
   return feign::waits(effect) && !counts_from_start(effect);
 }
 
-// Without -T nothing tells how long a call waited for others, who had done that by then.
+// Who waited for others was waiting until they had done that: without -T nothing else tells how
+// long, and with it the call may have been over later than its times say (ended_by).
 feign_status Source::waited() {
-  if (timed_ || !prefix_.is_exact() || !trace_.several || next_->until != 0 ||
-      processes_.size() != 1 || !waits_for_others(next_->a))
+  if (!prefix_.is_exact() || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
+      !waits_for_others(next_->a))
     return FEIGN_OK;
   while (!over_ && queue_.size() == 1 && prefix_.clock() <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;
   const uint64_t then =
       queue_.size() == 1 ? prefix_.clock() : std::next(queue_.begin())->a.start_ns;
-  next_->until = std::max(then, next_->a.start_ns);
+  const uint64_t ended = next_->ended();
+  next_->until = std::clamp(then, ended, timed_ ? ended + kLate : UINT64_MAX);
   return FEIGN_OK;
 }
 
