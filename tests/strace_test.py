@@ -160,6 +160,16 @@ def test_what_is_no_call():
     assert len(found) == 2 and " exit_group() = ?" in found[1], found
 
 
+def test_a_stack_behind_a_call_that_is_under_way():
+    """strace -k writes the stack of one process's exit over the end of another's line."""
+    begun, frames = '7 newfstatat(AT_FDCWD, "/d > e]",  ', ["> /usr/lib/libc.so.6(_exit+0x29) [0xd4409]", " > /usr/bin/a b() [0x4781]", " > unexpected_backtracing_error [0x0]"]
+    rest = ['8 mkdir("/m", 0777) = 0', "7 <... newfstatat resumed>0x7ffc, 0) = -1 ENOENT (No such file or directory)", " > /usr/bin/dash() [0x5]", "7 close(3) = 0"]
+    for frame in frames:
+        found = calls([OPEN, begun + frame.lstrip(), " > /usr/bin/dash() [0x1]", *rest])
+        same(found, calls([OPEN, begun + "<unfinished ...>", *rest]))
+        assert len(found) == 4, found
+
+
 def test_a_table_of_counts_is_no_trace():
     with Tmp() as tmp:
         path = os.path.join(tmp, "c.strace")

@@ -225,7 +225,7 @@ std::string directory_of_stats(std::string_view text, size_t at, std::string_vie
   do {
     if (before < 2) return {};
     before = text.rfind('\n', before - 2) + 1;
-  } while (text.substr(before).starts_with(" > "));  // a stack's line (-k)
+  } while (text.substr(before).starts_with(kFrame));  // a stack's line (-k)
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
   std::string_view other = text.substr(before, text.find('\n', before) - before);
   size_t call = line.rfind('(', at - begin);

@@ -334,7 +334,7 @@ feign_status Source::unusual(std::string_view& text, std::string& memory) {
   const auto begins = [&](std::string_view with) { return text.starts_with(with); };
   if (terminal_.breaks(text, memory, any_call_)) return FEIGN_OK;
   // Stacks (-k), data (-e read, -e write), and what strace says of itself.
-  if (is_of_strace(text) || begins(" > ") || begins(" | ") || begins(" * ") ||
+  if (is_of_strace(text) || begins(kFrame) || begins(" | ") || begins(" * ") ||
       text.substr(std::min(text.find_first_not_of(' '), text.size())) == kDetached) {
     text = {};
   } else if (is_head_of_counts(text)) {  // -C: a table of counts ends the trace
@@ -404,7 +404,8 @@ feign_status Source::line(std::string_view text) {
   if (kind == '+' && rest.starts_with("+++ ")) return message(pid, time, rest.substr(4));
   if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
-  if (rest.size() > 4 && rest[rest.size() - 2] == '.')  // "… ...>", and few else
+  // "… ...>", " > … [0x…]", and few else
+  if (rest.size() > 4 && (rest[rest.size() - 2] == '.' || rest.back() == ']'))
     if (const auto status = cut_off(pid, time, rest)) return *status;
   Process& p = process(pid);
   if (!p.seen) begins(p);
@@ -464,6 +465,11 @@ std::optional<feign_status> Source::cut_off(int64_t pid, uint64_t time, std::str
         return stray(rest, "want CALL(… <unfinished ...>");
       return unfinished(pid, time, begun);
     }
+  // With -k, the stack of another process's last call may be written over that end.
+  if (const size_t at = rest.rfind(kFrame); rest.back() == ']' && at != rest.npos &&
+                                            rest.find(" [0x", at) != rest.npos &&
+                                            end_of_call(rest) == rest.npos)
+    return unfinished(pid, time, rest.substr(0, at));
   // A thread that is not the first calls execve and goes on under the process's id.
   if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
     int64_t now = 0;

@@ -22,6 +22,8 @@ inline bool is_name(char c) {
 
 // What strace prints for the call of a process that is gone when it asks; older ones one more.
 constexpr std::string_view kNoName = "???";
+// Begins a line of a stack (-k).
+constexpr std::string_view kFrame = " > ";
 constexpr const char* kNoEnd = "the arguments do not end: want CALL(…) = RESULT";
 constexpr const char* kLostNewline = "more text behind its time: a lost newline?";
 
