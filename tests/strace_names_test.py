@@ -354,6 +354,19 @@ def test_where_a_process_is_whose_making_was_not_traced():
         assert report["mismatched"] == 0 and set(sizes) == {"/lib", "/w", "/w/r", "/w/r/s", "/w/r/s/f", "/w/r/t"}, (order, report["mismatches"], sizes)
 
 
+def test_a_process_is_where_it_is_said_to_be_and_not_where_the_last_one_was():
+    """As strace -f -y -e trace=file,desc has a `mkdir -p d/e` that the shell began while another one was in d."""
+    begin = ['1 execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', '1 mkdir("d", 0755) = 0', '2 openat(AT_FDCWD</w>, "/lib", O_RDONLY) = 3</lib>', '2 chdir("d") = 0']
+    said = '3 openat(AT_FDCWD</w>, "/lib", O_RDONLY) = 3</lib>'
+    for told in ([said], [said.replace("= 3</lib>", "= -1 EACCES (Permission denied)")], ['3 newfstatat(AT_FDCWD</w>, "d", {st_mode=S_IFDIR|0755, ...}, 0) = 0'],
+                 ['3 chdir("e") = -1 ENOENT (No such file or directory)', said], ['2 rmdir("/w/d") = 0', said]):
+        report, sizes = replayed([*begin, *told, '3 mkdir("f", 0755) = 0'])
+        assert report["mismatched"] == 0 and "/w/f" in sizes, (told, report["mismatches"], sizes)
+    # Where it went by itself it is, and what it is said to be in is another name of that.
+    report, sizes = replayed([*begin, '3 chdir("/l") = 0', said, '3 mkdir("f", 0755) = 0'])
+    assert report["mismatched"] == 0 and "/l/f" in sizes, (report["mismatches"], sizes)
+
+
 def test_a_directory_whose_close_was_not_traced_is_what_it_is_said_to_be():
     """As strace -y -e trace=%file has them: a number that dup gave to another one."""
     lines = ['7 openat(AT_FDCWD</w>, "a", O_RDONLY|O_DIRECTORY) = 6</w/a>', '7 openat(AT_FDCWD</w>, "b", O_RDONLY|O_DIRECTORY) = 5</w/b>',

@@ -162,6 +162,7 @@ void Resolve::begins_where_the_last_is(uint32_t stream) {
     const feign_stream_info its = tables_.streams.info(it.now);
     if (it.ended || its.rank != mine.rank || its.host != mine.host) continue;
     t.place = std::make_shared<Place>(*it.place);
+    t.place->guessed = true;
     says_makers();
     return;
   }

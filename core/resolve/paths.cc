@@ -108,7 +108,7 @@ uint32_t Resolve::behind_proc(const Thread& t, std::string_view text, bool follo
 void Resolve::moves(const Thread& t, uint32_t directory, bool gone) {
   t.place->path = directory;
   t.place->gone = gone;
-  t.place->told = false;
+  t.place->told = t.place->guessed = false;
 }
 
 // Where a process is, if that is elsewhere than it went: by way of a link that was there before.
@@ -126,9 +126,11 @@ void Resolve::tells_link(feign_activity& getcwd, const Place& place) {
 void Resolve::works_in(Thread& t, uint32_t hint) {
   if (hint == 0) return;
   if (told_ && is_path(tables_.strings.text(hint))) names_.has_no_links(hint);
+  const bool guessed = told_ && std::exchange(t.place->guessed, false);
   if (hint == t.place->path) return;
-  if (t.place->path == 0 || (told_ && !moves_seen_)) {
+  if (t.place->path == 0 || guessed || (told_ && !moves_seen_)) {
     t.place->path = hint;
+    t.place->gone = false;
     t.place->told = tables_.strings.text(hint) != "/";  // which is taken where nothing tells it
     return;
   }

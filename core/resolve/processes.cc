@@ -137,11 +137,13 @@ void Resolve::getcwd_call(feign_activity& a, Thread& t) {
 }
 
 void Resolve::chdir_call(Record& r, Thread& t) {
-  const bool told = t.place->told || tables_.strings.text(r.a.path).starts_with('/');
+  const bool whole = tables_.strings.text(r.a.path).starts_with('/');
   path_call(r, t, Effect::kChdir);
   if (!succeeded(r.a) || r.a.path == 0) return;
+  const bool told = whole || t.place->told, guessed = !whole && t.place->guessed;
   moves(t, names_.canonical(r.a.path, true), false);
   t.place->told = told;
+  t.place->guessed = guessed;
 }
 
 void Resolve::fchdir_call(feign_activity& a, Thread& t) {

@@ -106,10 +106,11 @@ class Resolve {
   };
   struct Place {  // working and root directory; shared with CLONE_FS
     uint32_t path = 0;
-    bool gone = false;    // it was removed
-    bool told = false;    // by calls
-    bool mounts = false;  // of its own (CLONE_NEWNS): they hide what others see
-    uint32_t root = 0;    // 0: "/"
+    bool gone = false;     // it was removed
+    bool told = false;     // by calls
+    bool guessed = false;  // from where another process is
+    bool mounts = false;   // of its own (CLONE_NEWNS): they hide what others see
+    uint32_t root = 0;     // 0: "/"
     uint32_t umask = kUsualUmask;
   };
   struct Mapping {  // what one mmap() made
@@ -143,7 +144,7 @@ class Resolve {
   struct Closed {  // what the last close gave up
     uint32_t handle = 0, file = 0, path = 0;
     uint32_t marks = 0;  // FEIGN_NOT_A_FILE and the like
-    uint64_t below = 0;      // where the system was in it
+    uint64_t below = 0;  // where the system was in it
   };
   struct Thread {
     bool known = false, ended = false;
