@@ -530,7 +530,10 @@ Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
   const feign_activity& a = h.a;
   Descriptors& table = *descriptors(p);
   const bool cwd = a.handle == 0 || a.handle == FEIGN_CWD;
-  Descriptor own = cwd ? Descriptor{a.file != 0 ? a.file : where(p), nullptr} : table.at(a.handle);
+  // (What is taken for it where nothing tells it is where the trace began.)
+  const bool there = (a.marks & FEIGN_TOLD) == 0 && (where(p) != 0 || p.moved);
+  Descriptor own =
+      cwd ? Descriptor{a.file == 0 || there ? where(p) : a.file, nullptr} : table.at(a.handle);
   // Somebody else has opened another one there since a close began.
   const bool reused = own.open && own.open->number > opens;
   const bool same = a.file == own.file || (a.path == 0 && has_lost(a.file, own.file));
