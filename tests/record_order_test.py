@@ -163,6 +163,26 @@ def test_of_two_names_that_a_listing_may_have_shown_it_had_the_one_that_is_used_
         replays(trace, tmp, work, fidelity=1)
 
 
+MOVES = r"""
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void) { return chdir("d") != 0 || fchdir(open("e", O_RDONLY | O_DIRECTORY)) != 0 || mkdir("f", 0700) != 0; }
+"""
+
+
+def test_a_process_is_in_the_directory_that_it_moved_to_by_a_descriptor():
+    """What it makes there another one finds before its call ends."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(tmp, name) for name in ("moves", "t.feign", "w"))
+        compile_text(MOVES, program)
+        os.makedirs(os.path.join(work, "d", "e"))
+        records_delayed(trace, f"strace -o /dev/null -e inject=mkdir:delay_exit=2s {program} & sleep 1; test -d d/e/f && wait $!", work)
+        replays(trace, tmp, work, fidelity=1)
+
+
 SHARED = """
 import fcntl, multiprocessing, os
 def lock(i):

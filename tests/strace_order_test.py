@@ -287,10 +287,11 @@ def test_of_calls_that_overlap_results_tell_the_order():
                 "2) = 3") == ["1 open 3", "1 stat 0", "1 unlink 0", "2 open 3"]
     # A name is another one where its process has moved to.
     assert race('1 mkdir("d", 0777) = 0', '1 chdir("d") = 0', '1 mkdir("d", 0777', '2 mkdir("d", 0777', "2" + there, "1) = 0")[2:] == ["1 mkdir 0", "2 mkdir -EEXIST"]
-    # … or what it has open is: a directory that it opened from there, by whose descriptor it names it.
+    # … or what it has open is: a directory that it opened from there, by whose descriptor it names it, or moves on.
     inside = ('1 mkdir("/w/d", 0777) = 0', '1 mkdir("/w/d/e", 0777) = 0', '1 chdir("d") = 0', '1 openat(AT_FDCWD, "e", O_RDONLY|O_DIRECTORY) = 3')
     finds = ('2 stat("/w/d/e/f", 0x1', "2) = 0", "1) = 0")
     assert race(*inside, '1 mkdirat(3, "f", 0777', *finds)[4:] == ["1 mkdirat 0", "2 stat 0"]
+    assert race(*inside, "1 fchdir(3) = 0", '1 mkdir("f", 0777', *finds)[5:] == ["1 mkdir 0", "2 stat 0"]
     # A process begins where its maker is.
     assert race("1 fork() = 2", '2 stat("f", 0x1) = -1 ENOENT (x)', '1 creat("f", 0666', '2 rename("f", "g") = 0', "1) = 3")[2:] == ["1 creat 3", "2 rename 0"]
     # What is found in a directory that was made empty was made there, also where somebody has moved since.

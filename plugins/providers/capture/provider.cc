@@ -345,7 +345,9 @@ Lane* Provider::first() {
       process.files[left.handle] = left.what == Left::kOwn
                                        ? descriptor(process, lane->front().a.handle)
                                        : std::exchange(lane->opened, {});
-    process.where = there_.moves(where(process), call->effect, lane->front().a, host_);
+    const feign_activity& a = lane->front().a;
+    process.where =
+        there_.moves(where(process), file_of(process, a.handle), call->effect, a, host_);
   }
   if (at == 0) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());

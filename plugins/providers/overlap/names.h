@@ -310,10 +310,12 @@ class Names {
     if (c.text != 0) in.text = directory_of(c.text, host);
     return in;
   }
-  // Where the process is after that call.
-  uint32_t moves(uint32_t cwd, Effect effect, const feign_activity& a, const feign_host* host) {
+  // Where the process is after that call; `folder` as for below().
+  uint32_t moves(uint32_t cwd, uint32_t folder, Effect effect, const feign_activity& a,
+                 const feign_host* host) {
     if (a.result < 0) return cwd;
-    if (effect == Effect::kFchdir || effect == Effect::kChroot) return 0;
+    if (effect == Effect::kFchdir) return folder;
+    if (effect == Effect::kChroot) return 0;
     return effect == Effect::kChdir ? whole(cwd, a.path, host) : cwd;
   }
   // Not of relative names below descriptors, nor of others once somebody has moved to another

@@ -584,7 +584,7 @@ void Source::overlaps(Process& p, Held& h, Effect effect, const Descriptor& own)
       other->call.early.push_back(&h);
       ++h.open;
     }
-  p.cwd = trace_.there.moves(p.cwd, effect, h.a, trace_.host);
+  p.cwd = trace_.there.moves(p.cwd, own.file, effect, h.a, trace_.host);
   p.moved |= effect == Effect::kChdir || effect == Effect::kFchdir || effect == Effect::kChroot;
 }
 
