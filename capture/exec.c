@@ -46,18 +46,24 @@ static char** room_for(struct thread* t, size_t size) {
 }
 
 /* The environment with what brings this library into the next program, for programs that took it
- * out. */
+ * out; ASAN_OPTIONS, too, which scripts set to what they want. */
 static __attribute__((noinline)) long exec_with(const struct registers* x, int which, int folder,
                                                 int library, int reachable) {
   enum { kPage = 4096 };
   char* const* given = (char* const*)x->a[which];
-  static char asan[] = "ASAN_OPTIONS=" FEIGN_CAPTURE_ASAN;
-  /* Texts: of LD_PRELOAD, with this recording's own; a program may have several. */
-  size_t count = 4, n = 0, texts = sizeof "LD_PRELOAD=" + sizeof feign_capture.control->preload;
-  int sanitizer = 0;
-  for (; given != 0 && given[count - 4] != 0; ++count)
-    if (same_start(given[count - 4], "LD_PRELOAD="))
-      for (const char* text = given[count - 4]; *text != '\0'; ++text) ++texts;
+  static const char asan[] = "ASAN_OPTIONS=" FEIGN_CAPTURE_ASAN;
+  /* Texts: of both variables, with what is this recording's own; a program may have several. */
+  size_t count = 4, n = 0,
+         texts = sizeof "LD_PRELOAD=" + sizeof feign_capture.control->preload + sizeof asan;
+  const char* sanitizer = 0; /* what ASAN_OPTIONS says: the first, as getenv() has it */
+  for (; given != 0 && given[count - 4] != 0; ++count) {
+    const char* const one = given[count - 4];
+    const int options = same_start(one, "ASAN_OPTIONS=");
+    if (options && sanitizer == 0) sanitizer = one + sizeof "ASAN_OPTIONS=" - 1;
+    if (options || same_start(one, "LD_PRELOAD="))
+      for (const char* text = one; *text != '\0'; ++text) ++texts;
+  }
+  const int told = sanitizer != 0 && contains(sanitizer, FEIGN_CAPTURE_ASAN);
   struct thread* const t = &feign_thread;
   const size_t size = (count * sizeof(char*) + texts + kPage - 1) & ~(size_t)(kPage - 1);
   char** const room = room_for(t, size);
@@ -80,12 +86,18 @@ static __attribute__((noinline)) long exec_with(const struct registers* x, int w
       for (const char* text = *given + 11; *text != '\0';) *p++ = *text++;
       continue;
     }
-    if (same_start(*given, "ASAN_OPTIONS=")) sanitizer = 1;
+    if (reachable && !told && same_start(*given, "ASAN_OPTIONS=")) continue;
     room[n++] = *given;
   }
-  if (!sanitizer && reachable) room[n++] = asan;
-  *p = '\0';
-  if (reachable ? !library : p[-1] != '=') room[n++] = preload;
+  *p++ = '\0';
+  if (reachable ? !library : p[-2] != '=') room[n++] = preload;
+  if (reachable && !told) {
+    room[n++] = p;
+    for (const char* text = asan; *text != '\0';) *p++ = *text++;
+    if (sanitizer != 0) *p++ = ':';
+    for (const char* text = sanitizer; text != 0 && *text != '\0';) *p++ = *text++;
+    *p = '\0';
+  }
   static char variable[sizeof feign_capture.folder + 16];
   if (!folder) {
     char* to = variable;
@@ -152,10 +164,11 @@ static long make_call(const struct registers* x) {
   if ((x->number == SYS_execve && readable((char* const*)x->a[2])) ||
       (x->number == SYS_execveat && readable((char* const*)x->a[3]))) {
     const int which = x->number == SYS_execve ? 2 : 3;
-    int folder = 0, library = 0;
+    int folder = 0, library = 0, asan = 0;
     for (char* const* e = (char* const*)x->a[which]; e != 0 && *e != 0; ++e) {
       if (same_start(*e, "FEIGN_CAPTURE=")) folder = 1;
       if (same_start(*e, "LD_PRELOAD=") && contains(*e, feign_capture_library)) library = 1;
+      if (same_start(*e, "ASAN_OPTIONS=") && contains(*e, FEIGN_CAPTURE_ASAN)) asan = 1;
     }
     struct feign_control* const c = feign_capture.control;
     if (c != 0) {
@@ -172,7 +185,7 @@ static long make_call(const struct registers* x) {
       const int reachable =
           !feign_capture.harsh && (!feign_capture.moved || feign_capture.sealed || can_be_loaded());
       const long failed =
-          folder && library && reachable
+          folder && library && asan && reachable
               ? system_call(x->number, x->a[0], x->a[1], x->a[2], x->a[3], x->a[4], x->a[5])
               : exec_with(x, which, folder, library, reachable);
       __atomic_store_n(mark, 0, __ATOMIC_RELAXED);

@@ -601,11 +601,13 @@ def test_a_program_with_a_sanitizer():
         options = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         if subprocess.run([program], cwd=tmp, env=options, stderr=subprocess.DEVNULL, check=False).returncode:
             raise Skip("AddressSanitizer does not run here")
-        command = [FEIGN, "record", "-o", trace, "--", "sh", "-c", "echo $ASAN_OPTIONS; ./sane && env -i ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 ./sane && env -i ./sane"]
+        command = [FEIGN, "record", "-o", trace, "--", "sh", "-c", "echo $ASAN_OPTIONS; ./sane && env -i ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 ./sane && env -i ./sane && "
+                   "ASAN_OPTIONS=detect_leaks=0 ./sane && env -u ASAN_OPTIONS ./sane && env -i ASAN_OPTIONS=detect_leaks=0:help=0 env | grep '^ASAN'"]
         done = subprocess.run(command, cwd=tmp, env=options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         assert done.returncode == 0 and "detect_leaks=0\n" in done.stdout, done.stdout
+        assert done.stdout.endswith("\nASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:help=0\n"), done.stdout
         ops = feign("info", trace, "--json").json()["ops"]
-        assert ops["write"]["count"] == 4, (ops, done.stdout)
+        assert ops["write"]["count"] == 8, (ops, done.stdout)
 
 
 def test_what_a_program_was_preloaded_with_is_not_put_into_others():
