@@ -86,7 +86,8 @@ struct entry {
   int keeps;      /* a persistent request */
   int wild;       /* a receive by wildcard, or one that was to be cancelled … */
   MPI_Comm comm;  /* … and where from */
-  uint64_t asked; /* of a file: for how many bytes a split call that has begun */
+  uint64_t asked; /* of a file: for how many bytes a split call that has begun … */
+  int empty;      /* … and whether its view has no bytes in it */
   uint64_t ready; /* of a communicator: its persistent collective calls so far */
   /* Of a persistent collective call: what is recorded of each start. */
   struct kept* kept;
@@ -353,11 +354,19 @@ static uint64_t asked_of(MPI_File file) {
   const struct entry* e = find(&g_files, file);
   return e != NULL ? e->asked : UNKNOWN;
 }
+static void views(MPI_File file, MPI_Datatype filetype) {
+  struct entry* e = find(&g_files, file);
+  int bytes = 0;
+  if (e != NULL) e->empty = PMPI_Type_size(filetype, &bytes) == MPI_SUCCESS && bytes == 0;
+}
 /* Where in the file: at an offset in etypes, or at the file pointer. What would be an error is not
- * asked, since the program's error handler would be called. */
+ * asked, since the program's error handler would be called; nor is a view without bytes, by whose
+ * size ROMIO divides. */
 static uint64_t file_place(MPI_File file, int has_offset, MPI_Offset offset) {
+  const struct entry* e = find(&g_files, file);
   MPI_Offset place = 0;
-  if (file == MPI_FILE_NULL || (has_offset && offset < 0)) return UINT64_MAX;
+  if (file == MPI_FILE_NULL || (has_offset && offset < 0) || (e != NULL && e->empty))
+    return UINT64_MAX;
   if (!has_offset && PMPI_File_get_position(file, &offset) != MPI_SUCCESS) return UINT64_MAX;
   return PMPI_File_get_byte_offset(file, offset, &place) == MPI_SUCCESS ? (uint64_t)place
                                                                         : UINT64_MAX;

@@ -224,6 +224,8 @@ def mpi_wrapper(layer, op, persistent=None):
         has = "offset" in names
         before.append("uint64_t place_ = UINT64_MAX;" + ("" if shared else f" place_ = file_place({file}, {int(has)}, {'offset' if has else '0'});"))
         puts.append("feign_put_offset(&r, place_);")
+    if file and "filetype" in names and not pointer["filetype"]:
+        after.append(f"if (result == MPI_SUCCESS) views({file}, filetype);")
     # The end of a split call is that of as many bytes as its beginning asked for.
     if moves and op.name.endswith("_begin"):
         after.append(f"if (result == MPI_SUCCESS) asks({file}, size_);")

@@ -990,6 +990,15 @@ def test_romio_reads_into_types_that_begin_below_zero():
             assert calls(report, "MPI_File_read_at", layer="mpiio") == [4] and os.path.getsize(root + made) == 200
 
 
+def test_a_view_without_bytes_is_not_asked_for_places():
+    """ROMIO divides by how many there are."""
+    with Tmp() as tmp:
+        trace, made = by_romio(tmp, "empty-view")
+        for root, report in replayed_by_both(trace):
+            assert calls(report, "MPI_File_set_view", "MPI_File_write_all", "MPI_File_read_at_all", layer="mpiio") == [4] * 3
+            assert os.path.getsize(root + made) == os.path.getsize(made) == 19
+
+
 def test_a_file_that_goes_when_it_is_closed_is_gone_then():
     """No rank removes what another makes of that name afterwards. (Open MPI's own does.)"""
     with Tmp() as tmp:

@@ -1602,6 +1602,24 @@ static void below_zero(void) {
   MPI_Type_free(&view);
 }
 
+/* Ranks that have no part in what all write and read together say so by a view without bytes. */
+static void empty_view(void) {
+  const int count = rank % 2 == 0 ? 5 : 0, length = 1, at = rank;
+  char data[5] = {0};
+  MPI_Datatype part, view;
+  MPI_File file;
+  MPI_Type_indexed(count > 0, &length, &at, MPI_CHAR, &part);
+  MPI_Type_create_resized(part, 0, 4, &view);
+  MPI_Type_commit(&view);
+  MPI_File_open(MPI_COMM_WORLD, file_name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+  MPI_File_set_view(file, 0, MPI_CHAR, view, "native", MPI_INFO_NULL);
+  MPI_File_write_all(file, data, count, MPI_CHAR, MPI_STATUS_IGNORE);
+  MPI_File_read_at_all(file, 0, data, count, MPI_CHAR, MPI_STATUS_IGNORE);
+  MPI_File_close(&file);
+  MPI_Type_free(&part);
+  MPI_Type_free(&view);
+}
+
 /* Collective calls that are made ready once, and started again and again. */
 #ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
 static void made_ready(void) {
@@ -1770,6 +1788,7 @@ int main(int argc, char** argv) {
                 {"appended", appended},
                 {"opened-late", opened_late},
                 {"below-zero", below_zero},
+                {"empty-view", empty_view},
                 {"in-directories", in_directories}};
   for (size_t i = 0; i < sizeof kParts / sizeof *kParts; ++i)
     if (strcmp(argv[2], kParts[i].name) == 0) kParts[i].make();
