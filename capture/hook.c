@@ -56,7 +56,8 @@ enum {
   /* Took effect before a signal handler came in: those wait until it is over. But one of SIGSYS
    * may do what a filter keeps the program from doing. */
   kAtOnce = 2048,
-  kMakesFd = 4096 /* its result is a descriptor; of fcntl, where it duplicates one */
+  kMakesFd = 4096,   /* its result is a descriptor; of fcntl, where it duplicates one */
+  kDuplicates = 8192 /* … and what its first argument is */
 };
 
 enum { kOverPath = 8 };
@@ -560,7 +561,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
         lands(t, level, (uintptr_t)x); /* or what is said now would come behind it */
         level = kNoFlight;
       }
-      rings_give_way(t, out.result);
+      rings_see_new(t, d, a, out.result);
     }
     if ((d->flags & kData) && !began && sampled_out(t))
       lands(t, level, (uintptr_t)x);
@@ -572,7 +573,8 @@ static inline __attribute__((always_inline)) struct outcome hooked(
   const uint64_t start = ticks();
   out.result = system_call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
   const uint64_t end = ticks();
-  if (__builtin_expect(rings != 0, 0) && makes_fd(d, a, out.result)) rings_give_way(t, out.result);
+  if (__builtin_expect(rings != 0, 0) && makes_fd(d, a, out.result))
+    rings_see_new(t, d, a, out.result);
   if ((d->flags & kData) && sampled_out(t)) return out;
   if (watched == 0 && record_numbers(t, d, a, start, end, out.result, kNoFlight)) return out;
   record(t, d, FEIGN_RECORD_CALL, a, start, end, out.result, before, kNoFlight, (uintptr_t)x,

@@ -52,6 +52,7 @@ struct ring {
   uintptr_t holder; /* whose feign_thread is there; and 1: somebody else wanted it, too; 0: free */
   int state;
   int fd;            /* and 1; 0: none (any more) */
+  int duplicate;     /* a descriptor that was made of it, likewise */
   struct thread* by; /* who has it in a table of its own, in that place: IORING_REGISTER_RING_FDS */
   uint32_t place;
   /* From here on changed by who holds it alone, but looked at by all. */
@@ -126,7 +127,7 @@ static void unmap(const struct mapped* map, int count) {
 static void forget(struct ring* r) {
   unmap(r->map, 3);
   for (int i = 0; i < 3; ++i) r->map[i].size = 0;
-  r->fd = 0;
+  r->fd = r->duplicate = 0;
   r->by = 0;
   r->first = r->end = r->silent = 0;
   __atomic_store_n(&r->state, kNone, __ATOMIC_RELEASE);
@@ -155,7 +156,9 @@ static int has_rings(void) {
 
 static struct ring* ring_of(long fd) {
   for (uint32_t i = 0; fd >= 0 && i < ring_places; ++i)
-    if (rings[i].state == kThere && rings[i].fd == (int)fd + 1) return &rings[i];
+    if (rings[i].state == kThere &&
+        (rings[i].fd == (int)fd + 1 || rings[i].duplicate == (int)fd + 1))
+      return &rings[i];
   return 0;
 }
 
@@ -712,7 +715,7 @@ static void leaves_all(struct thread* t) {
 
 /* Neither a descriptor nor a place in a thread's table leads to it. */
 static void ends_unless_used(struct ring* r, struct thread* t) {
-  if (r->fd != 0 || r->by != 0) return;
+  if (r->fd != 0 || r->duplicate != 0 || r->by != 0) return;
   int there = kThere; /* once: another thread may find the same */
   if (__atomic_compare_exchange_n(&r->state, &there, kClosed, 0, __ATOMIC_ACQ_REL,
                                   __ATOMIC_RELAXED) &&
@@ -723,8 +726,19 @@ static void ends_unless_used(struct ring* r, struct thread* t) {
 static void closes_ring(struct thread* t, long fd) {
   struct ring* const r = ring_of(fd);
   if (r == 0) return;
-  r->fd = 0;
+  if (r->fd == (int)fd + 1) r->fd = r->duplicate;
+  r->duplicate = 0;
   ends_unless_used(r, t);
+}
+
+/* A system call has made it; where it duplicates another, it closes what had that number. */
+static __attribute__((noinline)) void rings_see_new(struct thread* t, const struct described* d,
+                                                    const long* a, long fd) {
+  rings_give_way(t, fd);
+  if ((d->flags & kDuplicates) == 0 || a[0] == fd || !has_rings() || t->vforks != 0) return;
+  closes_ring(t, fd);
+  struct ring* const r = ring_of(a[0]);
+  if (r != 0 && r->duplicate == 0) r->duplicate = (int)fd + 1;
 }
 
 /* By a system call. */

@@ -106,7 +106,7 @@ def capture(layer):
             ("kAlone", op.effect in ("exec", "exit", "exit_group")),
             ("kAtStart", op.effect in AT_START_EFFECTS), ("kAtOnce", op.kind in AT_ONCE_KINDS),
             ("kAio", op.effect == "aio"), ("kSpecial", op.effect in ("fork", "vfork", "clone")),
-            ("kMakesFd", op.result == "fd" or op.effect == "fcntl"),
+            ("kMakesFd", op.result == "fd" or op.effect == "fcntl"), ("kDuplicates", op.effect in ("dup", "dup2", "fcntl")),
             ("kGetsFd", op.foreign and op.result == "fd"), ("kGetsFds", op.foreign and op.result != "fd")) if holds]
         body = "".join(f"  {line}\n" for line in lines if line)
         if op.effect == "readlink":

@@ -124,6 +124,52 @@ def test_rings_that_several_threads_have():
         assert r.status == 0 and missing and there + int(missing[1]) == 300, (r.status, there, r.err)
 
 
+MOVED = r"""
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static struct io_uring ring;
+static void put(int at, int file, int n) {
+  for (int i = 0; i < n; ++i) {
+    struct io_uring_sqe* const s = io_uring_get_sqe(&ring);
+    struct io_uring_cqe* c;
+    io_uring_prep_write(s, file, "moved", 5, 5 * i);
+    ring.ring_fd = ring.enter_ring_fd = at;
+    if (io_uring_submit(&ring) != 1 || io_uring_wait_cqe(&ring, &c) != 0 || c->res != 5) abort();
+    io_uring_cqe_seen(&ring, c);
+  }
+}
+int main(void) {
+  if (io_uring_queue_init(4, &ring, 0) != 0) return 77;
+  const int first = ring.ring_fd, file = open("a", O_CREAT | O_RDWR, 0600);
+  const int high = fcntl(first, F_DUPFD_CLOEXEC, 50);
+  put(high, file, 7);  /* by the one */
+  put(first, file, 7); /* and the other */
+  close(first);
+  put(high, file, 7);
+  const int second = dup2(high, 20), other = dup2(file, high); /* which closes it */
+  put(second, other, 7);
+  close(second);
+  return 0;
+}
+"""
+
+
+def test_a_ring_that_has_other_descriptors():
+    """A ring is the same one by a duplicate of its descriptor, whichever of them is closed."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(tmp, n) for n in ("program", "t.feign", "w"))
+        os.mkdir(work)
+        compile_text(MOVED, program, "-luring")
+        r = records_if_it_can(trace, program, cwd=work, lacks="the kernel lets nobody use io_uring")
+        lines = [line for line in feign("convert", trace, "-", "--to", "text").out.splitlines() if "] pwrite64(" in line]
+        assert r.err == "" and len(lines) == 28 and all('/w/a"' in line for line in lines), (r.err, len(lines))
+        replays(trace, tmp, work)
+
+
 POLLED = r"""
 #include <fcntl.h>
 #include <linux/io_uring.h>
