@@ -590,6 +590,8 @@ static void fails(struct ring* r, const struct request* q) {
  * it was held. Who found it held, and goes on to close the file, does so later. */
 static int look_at(struct ring* r, struct thread* t, const struct entered* e, uint64_t now) {
   int made = 0;
+  /* Of two sizes: a longer result has two places, side by side, and one before these stays free. */
+  const int mixed = (r->flags & 1u << 18 /* IORING_SETUP_CQE_MIXED */) != 0;
   takes_in(r, e, __atomic_load_n(r->queue, __ATOMIC_ACQUIRE));
   const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
   if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
@@ -597,6 +599,8 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
     const struct io_uring_cqe* const c =
         (const struct io_uring_cqe*)(r->completion +
                                      (size_t)(r->done & r->completed_mask) * r->completion_size);
+    if (mixed && (c->flags & 1u << 5 /* IORING_CQE_F_SKIP */)) continue;
+    if (mixed && (c->flags & 1u << 15 /* IORING_CQE_F_32 */)) ++r->done;
     struct request* q = request_of(r, c->user_data, c->res < 0);
     if (q == 0) { /* the kernel says what it has taken after it has made it */
       takes_in(r, e, __atomic_load_n(r->tail, __ATOMIC_ACQUIRE));
