@@ -490,6 +490,7 @@ static inline __attribute__((always_inline)) struct outcome hooked(
     (void)look_at_rings(t, 0);
     /* A vfork's child has the memory of its parent, whose rings they are. */
     if (number == SYS_close && t->vforks == 0) closes(t, a[0]);
+    if (number == SYS_close_range && t->vforks == 0) closes_range(t, a);
     if (number == SYS_exit && t->vforks == 0 && rings != 0) leaves_places(t);
     if (number == SYS_exit_group && t->vforks == 0 && rings != 0) leaves_all(t);
   }

@@ -752,6 +752,17 @@ static void closes(struct thread* t, long fd) {
   closes_ring(t, fd);
 }
 
+/* By close_range(2); with a flag it closes none, or none of those that other threads have. */
+static __attribute__((noinline)) void closes_range(struct thread* t, const long* a) {
+  const uint32_t first = (uint32_t)a[0], last = (uint32_t)a[1];
+  for (struct ring* r = rings; a[2] == 0 && r != rings + ring_places; ++r) {
+    const int fds[] = {r->duplicate, r->fd};
+    for (int i = 0; i < 2 && r->state == kThere; ++i)
+      if (fds[i] != 0 && (uint32_t)fds[i] - 1 >= first && (uint32_t)fds[i] - 1 <= last)
+        closes_ring(t, fds[i] - 1);
+  }
+}
+
 static int only_by_place(const struct io_uring_params* p) {
   return (p->flags & 1u << 15 /* IORING_SETUP_REGISTERED_FD_ONLY */) != 0;
 }

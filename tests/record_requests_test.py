@@ -170,6 +170,43 @@ def test_a_ring_that_has_other_descriptors():
         replays(trace, tmp, work)
 
 
+CLOSED = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  struct io_uring ring;
+  int ends[2];
+  char end;
+  if (io_uring_queue_init(8, &ring, 0) != 0) return 77;
+  if (pipe(ends) != 0 || io_uring_register_files(&ring, &ends[1], 1) != 0) abort();
+  close(ends[1]);
+  munmap(ring.sq.sqes, 8 * sizeof *ring.sq.sqes);
+  munmap(ring.sq.ring_ptr, ring.sq.ring_sz);
+  alarm(30);
+  if (argv[1][0] == 'r') {
+    if (close_range(ring.ring_fd, ring.ring_fd, 0) != 0) return 77;
+  } else {
+    dup2(0, ring.ring_fd);
+  }
+  return read(ends[0], &end, 1) != 0; /* nobody has the other end any more */
+}
+"""
+
+
+def test_a_ring_that_is_closed_by_other_calls():
+    """A ring that is closed by a close_range or dup2 is gone, and with it the files in its table."""
+    needs_capture()
+    with Tmp() as tmp:
+        program, trace = os.path.join(tmp, "program"), os.path.join(tmp, "t.feign")
+        compile_text(CLOSED, program, "-luring")
+        for how in ("range", "dup2"):
+            records_if_it_can(trace, program, how, cwd=tmp, lacks="the kernel lets nobody use io_uring")
+
+
 TWO_SIZES = r"""
 #include <fcntl.h>
 #include <liburing.h>
