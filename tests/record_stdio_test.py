@@ -47,6 +47,39 @@ def test_streams():
         replays(trace, tmp, work, 1)
 
 
+def test_what_malloc_opens_in_a_call_on_a_stream_it_closes():
+    """As mimalloc does when it is first called, be that in the opening of a stream by the same number, or in a write to one that is no file."""
+    streams_replay("""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+extern void* __libc_malloc(size_t);
+static volatile int looks;
+void* malloc(size_t size) {
+  if (looks) {
+    char text[8];
+    looks = 0;
+    int fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY);
+    if (fd < 0 || read(fd, text, sizeof text) < 1 || close(fd) != 0) _exit(7);
+  }
+  return __libc_malloc(size);
+}
+int main(void) {
+  looks = 1;
+  FILE* kernel = fopen("/proc/filesystems", "r");
+  if (kernel == NULL || looks) return 1;
+  looks = 1;
+  if (fgetc(kernel) == EOF || looks || fclose(kernel) != 0) return 2;
+  looks = 1;
+  FILE* mine = fopen("mine", "w");
+  if (mine == NULL || looks || fputs("text", mine) < 0 || fclose(mine) != 0) return 3;
+  looks = 1;
+  return printf("text\\n") != 5 || looks;
+}
+""")
+
+
 def test_streams_of_wide_characters():
     """And of calls that are seldom made: fsetpos, scanf, fdopen to append."""
     with Tmp() as tmp:

@@ -17,7 +17,6 @@ namespace feign {
 namespace {
 
 constexpr uint32_t kFdDupfd = F_DUPFD, kFdDupfdCloexec = 1030, kFdSetfd = F_SETFD;
-constexpr uint32_t kWhat = FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE;
 
 }  // namespace
 

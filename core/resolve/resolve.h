@@ -141,9 +141,10 @@ class Resolve {
     uint32_t stream;
     uint64_t id;
   };
-  struct Closed {  // what the last close gave up
+  static constexpr uint32_t kWhat = FEIGN_NOT_A_FILE | FEIGN_NO_STORAGE;
+  struct Closed {  // what the last close gave up, or what was opened last in a call for itself
     uint32_t handle = 0, file = 0, path = 0;
-    uint32_t marks = 0;  // FEIGN_NOT_A_FILE and the like
+    uint32_t marks = 0;  // of kWhat
     uint64_t below = 0;  // where the system was in it
   };
   struct Thread {
