@@ -186,7 +186,7 @@ def test_a_close_of_another_thread_may_be_known_at_another_place():
 
 
 def test_files_of_ff_whose_order_is_a_guess():
-    for time, guess in (("", True), ("10:00:00 ", True), ("0.000010 ", True), ("1795464971 ", True), ("10:00:00.500 ", True), ("10:00:00.500000 ", False), ("1795464971.5 ", True), ("1795464971.500000 ", False)):
+    for time, guess in (("", True), ("10:00:00 ", True), ("0.000010 ", True), ("1795464971 ", True), ("10:00:00.5 ", False), ("1795464971.5 ", False)):
         with Tmp() as tmp:
             for pid in (9, 11):
                 with open(os.path.join(tmp, f"app.{pid}"), "w", encoding="utf-8") as f:
@@ -332,7 +332,7 @@ def test_files_without_times_are_in_the_order_of_forks_and_waits():
     for makes in ("fork() = %d", "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7) = %d", "vfork() = %d",
                   "clone(child_stack=0x7, flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = %d"):
         for waits in "wait4(-1, NULL, 0, NULL) = %d", "waitid(P_ALL, -1, {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=%d, si_uid=0, si_status=0, si_utime=0, si_stime=0}, WEXITED, NULL) = 0":
-            for times in "", "     0.000011 ", "12:00:00 ", "12:00:00.001 ", "1700000000 ":
+            for times in "", "     0.000011 ", "12:00:00 ", "1700000000 ":
                 for parents, childs in (7, 8), (9, 8):  # numbers begin again at some time
                     parent = ['execve("/bin/sh", ["sh"], 0x1 /* 1 var */) = 0', 'mkdir("/d", 0700) = 0', makes % childs, 'symlink("c", "/d/l") = 0', waits % childs, 'rename("/d/c", "/d/e") = 0']
                     lines = {f"t.{pid}": [times + line for line in of] for pid, of in ((parents, parent), (childs, child))}

@@ -8,7 +8,6 @@ namespace feign::strace {
 
 // Seconds: what is less is no date, but since the line before.
 constexpr uint64_t kOldest = 100'000'000;
-constexpr ptrdiff_t kMicrosecond = 6;  // digits of a second's fraction
 
 bool Prefix::begins_at(std::string_view head, uint64_t& time) {
   Scan s(head);
@@ -60,11 +59,10 @@ bool Prefix::read(Scan& s, int64_t& pid, uint64_t& time) {
           whole = whole * 60 + sixty;
         }
       }
-      const bool fraction = s.take('.');
-      const char* const digits = s.p;
-      if (fraction) ns = s.nanoseconds();
+      const bool fine = s.take('.');
+      if (fine) ns = s.nanoseconds();
       dated_ |= of_day || whole >= kOldest;
-      exact_ |= dated_ && s.p - digits >= kMicrosecond;
+      exact_ |= fine && dated_;
       if (whole > uint64_t{1} << 33) return false;
       uint64_t t = whole * kSecond + ns + shift_;
       if (of_day) {

@@ -46,7 +46,7 @@ class Prefix {
   uint64_t day_ = 0;    // added to times of day
   uint64_t shift_ = 0;  // added to all times since the clock was set back
   bool dated_ = false;  // a time that is none since the line before
-  bool exact_ = false;  // … to the microsecond
+  bool exact_ = false;  // a time of less than a second's grain, that is none since the line before
   bool seconds_ = false;  // times are whole seconds, and lines name no process
 };
 
