@@ -595,7 +595,7 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
   takes_in(r, e, __atomic_load_n(r->queue, __ATOMIC_ACQUIRE));
   const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
   if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
-  for (; r->done != completed; ++r->done) {
+  for (; (int32_t)(completed - r->done) > 0; ++r->done) {
     const struct io_uring_cqe* const c =
         (const struct io_uring_cqe*)(r->completion +
                                      (size_t)(r->done & r->completed_mask) * r->completion_size);

@@ -136,8 +136,10 @@ bool Resolve::part_of_tracked(Record& r, Thread& t, Effect effect) {
       if (d != nullptr) d->below = 0;
       if (d != nullptr && d->file != 0 && (d->flags & O_APPEND))
         d->below = names_.file(d->file).size;
-      // What the call opens besides, it closes (some malloc looks at /proc as it is first called).
-      if (t.closed.path != path) t.closed = {a.handle, a.file, path, a.marks & kWhat, 0};
+      // What the call opens besides what it is asked for, it closes (some malloc looks at /proc as
+      // it is first called).
+      if (a.result >= 0 && t.closed.path != path)
+        t.closed = {a.handle, a.file, path, a.marks & kWhat, 0};
       return true;
     }
     case Effect::kClose:

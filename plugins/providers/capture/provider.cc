@@ -346,8 +346,8 @@ Lane* Provider::first() {
                                        ? descriptor(process, lane->front().a.handle)
                                        : std::exchange(lane->opened, {});
     const feign_activity& a = lane->front().a;
-    process.where =
-        there_.moves(where(process), file_of(process, a.handle), call->effect, a, host_);
+    const uint32_t folder = call->effect == Effect::kFchdir ? file_of(process, a.handle) : 0;
+    process.where = there_.moves(where(process), folder, call->effect, a, host_);
   }
   if (at == 0) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());

@@ -266,11 +266,14 @@ bool Source::waits_for_others(const feign_activity& a) const {
   return feign::waits(effect) && !counts_from_start(effect);
 }
 
-// Who waited for others was waiting until they had done that: without -T nothing else tells how
-// long, and with it the call may have been over later than its times say (ended_by).
+// Who waited for others was waiting until they had done that. Without -T nothing else tells how
+// long; with it the call may have been over later than its times say (ended_by), which matters of
+// messages: the descriptors in them are those that were sent.
 feign_status Source::waited() {
+  const bool has_sent =
+      posix_calls()[next_->a.op].effect == Effect::kReceive && !next_->values.empty();
   if (!prefix_.is_exact() || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
-      !waits_for_others(next_->a))
+      !(timed_ ? has_sent : waits_for_others(next_->a)))
     return FEIGN_OK;
   while (!over_ && queue_.size() == 1 && prefix_.clock() <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;
@@ -466,9 +469,9 @@ std::optional<feign_status> Source::cut_off(int64_t pid, uint64_t time, std::str
       return unfinished(pid, time, begun);
     }
   // With -k, the stack of another process's last call may be written over that end.
-  if (const size_t at = rest.rfind(kFrame); rest.back() == ']' && at != rest.npos &&
-                                            rest.find(" [0x", at) != rest.npos &&
-                                            end_of_call(rest) == rest.npos)
+  if (const size_t at = rest.find(kFrame, rest.rfind('"') + 1);
+      rest.back() == ']' && at != rest.npos && rest.find(" [0x", at) != rest.npos &&
+      end_of_call(rest) == rest.npos)
     return unfinished(pid, time, rest.substr(0, at));
   // A thread that is not the first calls execve and goes on under the process's id.
   if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
