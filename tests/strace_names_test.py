@@ -998,6 +998,37 @@ def test_a_link_to_a_file_of_several_names_is_none_of_them():
             assert sizes["/u/link"] == sizes["/e/link"] == 7 and sizes["/u/file"] == (10 if len(lines) == 4 else 15), (lines, sizes)
 
 
+def test_a_file_of_several_names_by_way_of_a_link_that_is_told_later():
+    """Each of its names is one, but two of which a link makes one; whatever of them was met, and wherever the link leads."""
+    is_file = "{st_dev=makedev(0x8, 0x1), st_ino=77, st_mode=S_IFREG|0755, st_nlink=3, st_size=10}) = 0"
+    other, by_link, own = (f'1 stat("{name}", {is_file}' for name in ("/a/f", "/l/s/f", "/u/l/s/f"))
+    plain = ['1 open("/u/l/s/f", O_RDONLY) = 3', '1 read(3, "x"..., 99) = 10', "1 close(3) = 0"]
+    reads = [line.replace("/u/l/s/f", "/l/s/f") for line in plain] + [line.replace("/u/l/s/f", "/a/f") for line in plain]
+    link = ['1 readlink("/l", "u/l", 99) = 3']
+    for met in ([other, by_link], [by_link, other], [other, by_link, own], [by_link, other, own], [other, by_link, *plain], [by_link, other, *plain], [own, other, by_link]):
+        for told in (link, ['1 readlink("/l", "/u/l", 99) = 4'], ['1 readlink("/l", "m", 99) = 1', '1 readlink("/m", "u/l", 99) = 3'], ['1 chdir("/l") = 0', '1 getcwd("/u/l", 99) = 5'],
+                     ['1 lstat("/l", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0', *link]):
+            report, sizes = replayed(met + told + reads)
+            assert report["mismatched"] == 0, (met, told, report["mismatches"])
+            assert sizes["/a/f"] == sizes["/u/l/s/f"] == 10 and "/l" in sizes and sizes.get("/l/s/f") is None, (met, told, sizes)
+    # What it leads to is no such name after all, but a link, too.
+    for met in ([other, by_link], [by_link, other], [by_link, other, *plain]):
+        for line in ('1 readlink("/u/l/s/f", "/a/f", 99) = 4', '1 readlink("/a/f", "/l/s/f", 99) = 6'):
+            report, sizes = replayed(met + link + [line] + reads)
+            assert report["mismatched"] == 0 and {sizes["/a/f"], sizes["/u/l/s/f"]} in ({4, 10}, {6, 10}), (met, line, report["mismatches"], sizes)
+
+
+def test_what_left_by_way_of_a_link_that_is_told_later_was_there():
+    """By its own name, whether it has several or not, and what the link was asked to be is all that tells of it."""
+    read = ['1 open("/l/s/f", O_RDONLY) = 3', '1 read(3, "x"..., 99) = 10', "1 close(3) = 0"]
+    leaves = {'1 unlink("/l/s/f") = 0': None, '1 rename("/l/s/f", "/l/s/g") = 0': "/u/l/s/g", '1 rename("/l/s/f", "/b") = 0': "/b", '1 rename("/l/s", "/l/t") = 0': "/u/l/t/f"}
+    for line, there in leaves.items():
+        for after in ([], ['1 open("/u/l/s/f", O_RDONLY) = -1 ENOENT (No such file or directory)']):
+            report, sizes = replayed(read + [line, '1 readlink("/l", "u/l", 99) = 3'] + after)
+            assert report["mismatched"] == 0, (line, report["mismatches"])
+            assert "/u/l/s/f" not in sizes and (there is None or sizes[there] == 10), (line, sizes)
+
+
 def test_a_link_that_turns_out_to_lead_nowhere():
     """lstat shows it, and a name below it that is not there may be in a directory: until it is not there for calls that follow links. One that is removed was no directory."""
     link, missing = '1 lstat("/a/l", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0', "-1 ENOENT (No such file or directory)"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Symbolic links that no call of the trace made: names that turn out to be some, what was learned
 // of them before, and what only a tracer's word tells of them.
+#include <algorithm>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "base/path.h"
@@ -431,18 +433,31 @@ bool Namespace::is_told_name(uint32_t slot) {
   return at != names_told_.end() && file != 0 && same(at->second) == file;
 }
 
+// Such a name is none of that file's. Where it was when the trace began.
+uint32_t Namespace::loses_told_name(uint32_t slot) {
+  const auto name = names_told_.extract(initial_path_of(slot));
+  files_[name.mapped()].initial_path = 0;
+  --files_[slots_[slot].file].links;
+  return name.key();
+}
+
+// A name by way of a link, and the own one of what is there.
+void Namespace::is_same_name(uint32_t slot, uint32_t own) {
+  const uint32_t file = slots_[slot].file;
+  if (!is_told_name(slot)) return is_same(file, own);
+  (void)loses_told_name(slot);
+  (void)one_of_several(own, file);
+}
+
 // A name by which a file of several was told is a link: what it leads to is a name of that file.
 uint32_t Namespace::link_to_told(uint32_t slot, uint32_t target) {
   const uint32_t old = slots_[slot].file;
-  const auto name = names_told_.find(initial_path_of(slot));
+  const uint32_t name = loses_told_name(slot);
   const uint32_t link = new_file(Type::kSymlink, false, false);
   files_[link].target = target;
   files_[link].links = 1;
-  files_[link].initial_path = target != 0 ? name->first : 0;
-  files_[name->second].initial_path = 0;
-  names_told_.erase(name);
+  files_[link].initial_path = target != 0 ? name : 0;
   slots_[slot].file = link;
-  --files_[old].links;
   if (target == 0) return link;
   ++links_;
   links_changed();
@@ -498,7 +513,7 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
     } else if (other != 0) {
       if (target != 0 && other_target == 0) (void)link_found(there, target);
       if (file != 0 && target == 0 && other_target != 0) (void)link_found(c, other_target);
-      is_same(slots_[c].file, there);
+      is_same_name(c, there);
       if (target == 0 && other_target == 0) join_children(c, there);
     } else if (file != 0 && (slots_[there].state != State::kAbsent || slots_[there].missed ||
                              files_[file].created)) {
@@ -514,6 +529,32 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
       }
       if (slots_[c].state != State::kAbsent) join_children(c, there);
     }
+  }
+}
+
+// (A link that is told moves the names below it, but no more what had left them by then.) Where a
+// directory is known by the link's name alone, that is the name of what is in it, too.
+void Namespace::settle_initial_paths() {
+  std::unordered_map<std::string_view, uint32_t> targets;  // of links, by where they were
+  std::unordered_set<uint32_t> there;
+  for (const File& f : files_) {
+    if (f.initial_path == 0 || f.created) continue;
+    there.insert(f.initial_path);
+    if (f.type == Type::kSymlink && f.target != 0)
+      targets.emplace(strings_.text(f.initial_path), f.target);
+  }
+  if (targets.empty()) return;
+  for (File& f : files_) {
+    if (f.initial_path == 0) continue;
+    const uint32_t own = walked(f.initial_path, false, [&](std::string_view name) {
+      const auto at = targets.find(name);
+      return at != targets.end() ? at->second : 0;
+    });
+    const std::string_view path = strings_.text(own);
+    if (!there.contains(strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), 1)))))
+      continue;
+    f.initial_path = own;
+    if (!f.created) there.insert(own);
   }
 }
 

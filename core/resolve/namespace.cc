@@ -60,7 +60,6 @@ uint32_t Namespace::by_directory(uint32_t path, bool follow) {
 }
 
 uint32_t Namespace::canonical(uint32_t path, bool follow) {
-  constexpr int kMostLinks = 40;  // as the kernel: then it is a circle
   if (links_ == 0) return path;
   const uint64_t key = uint64_t{path} << 1 | (follow ? 1 : 0);
   const auto kept = [&](uint32_t known) {
@@ -69,32 +68,10 @@ uint32_t Namespace::canonical(uint32_t path, bool follow) {
   };
   if (const auto at = canonical_.find(key); root_ == 0 && at != canonical_.end()) return at->second;
   if (const uint32_t known = by_directory(path, follow); known != 0) return kept(known);
-  const std::string_view root = root_ != 0 ? strings_.text(root_) : std::string_view();
-  std::string out, text(strings_.text(path));
-  int links = 0;
-  std::string_view todo = text;
-  for (std::string_view part; !(part = take_component(todo)).empty();) {
-    if (part == "..") {
-      const size_t slash = out.rfind('/');
-      if (root.empty() || out != root) out.resize(slash == std::string::npos ? 0 : slash);
-      continue;
-    }
-    const size_t above = out.size();
-    out += '/';
-    out += part;
-    const bool last = todo.find_first_not_of('/') == std::string_view::npos;
-    const File& f = files_[slots_[slot_of_text(out)].file];  // files_[0] is of no type
-    if (f.type == Type::kSymlink && f.target != 0 && (follow || !last)) {
-      if (++links > kMostLinks) break;
-      const std::string_view target = strings_.text(f.target);
-      out.resize(above);
-      if (target.starts_with('/')) out = root;
-      text = std::string(target) + "/" + std::string(todo);
-      todo = text;
-      if (out.size() + todo.size() > kLongestPath) return path;
-    }
-  }
-  return kept(links > kMostLinks ? path : strings_.intern(out.empty() ? "/" : out));
+  return kept(walked(path, follow, [this](std::string_view name) {
+    const File& f = files_[slots_[slot_of_text(name)].file];  // files_[0] is of no type
+    return f.type == Type::kSymlink ? f.target : 0;
+  }));
 }
 
 uint32_t Namespace::new_file(Type type, bool created, bool certain) {
@@ -367,9 +344,14 @@ bool Namespace::below(uint32_t slot, uint32_t above) const {
 
 void Namespace::move(uint32_t from, uint32_t to, Moved how) {
   if (from == to) return;
-  if (File& f = files_[slots_[from].file];
-      how == Moved::kAlways && f.initial_path == slots_[from].path)
-    f.initial_path = slots_[to].path;
+  if (how == Moved::kAlways) {
+    File& f = files_[slots_[from].file];
+    if (f.initial_path == slots_[from].path) f.initial_path = slots_[to].path;
+    if (auto told = names_told_.extract(slots_[from].path); !told.empty()) {
+      told.key() = slots_[to].path;
+      names_told_.insert(std::move(told));
+    }
+  }
   if (files_[slots_[from].file].type != Type::kFile) links_changed();
   take(to);
   slots_[to].file = slots_[from].file;

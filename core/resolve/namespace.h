@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path.h"
 #include "feign.h"
 #include "trace/call.h"
 #include "trace/strings.h"
@@ -160,6 +161,9 @@ class Namespace {
   void has_no_links(uint32_t path);
   // Whether that is told.
   bool is_without_links(uint32_t path) { return slots_[slot_of(canonical(path, true))].no_link; }
+  // At the end of a trace: what was there before it was there by its own name, though it was met by
+  // way of links that were there, too, and were told only later.
+  void settle_initial_paths();
   // Where links lead whose targets begin with a slash: a process's root (chroot(2)); 0: "/".
   void links_lead_from(uint32_t root) { root_ = root; }
 
@@ -191,6 +195,9 @@ class Namespace {
   void first_found(Effect effect, uint32_t slot);
 
   uint32_t by_directory(uint32_t path, bool follow);
+  // The path with links followed: what is at a name leads to target_of(name), 0 if it is none.
+  template <typename TargetOf>
+  uint32_t walked(uint32_t path, bool follow, TargetOf&& target_of);
   uint32_t slot_of(uint32_t path);
   uint32_t slot_of_text(std::string_view clean);
   uint32_t new_file(Type type, bool created, bool certain);
@@ -246,6 +253,8 @@ class Namespace {
   void leads_nowhere(uint32_t slot);
   uint32_t holds(uint32_t directory);
   bool is_told_name(uint32_t slot);
+  uint32_t loses_told_name(uint32_t slot);
+  void is_same_name(uint32_t slot, uint32_t own);
   uint32_t link_to_told(uint32_t slot, uint32_t target);
   uint32_t one_of_several(uint32_t slot, uint32_t known);
   Touched identified_at(uint32_t slot, uint64_t identity);
@@ -272,5 +281,36 @@ class Namespace {
   uint32_t real_ = 0;                               // where what was opened by it is
   std::unordered_map<uint64_t, uint32_t> canonical_;  // what canonical() said, of no other root
 };
+
+template <typename TargetOf>
+uint32_t Namespace::walked(uint32_t path, bool follow, TargetOf&& target_of) {
+  constexpr int kMostLinks = 40;  // as the kernel: then it is a circle
+  const std::string_view root = root_ != 0 ? strings_.text(root_) : std::string_view();
+  std::string out, text(strings_.text(path));
+  int links = 0;
+  std::string_view todo = text;
+  for (std::string_view part; !(part = take_component(todo)).empty();) {
+    if (part == "..") {
+      const size_t slash = out.rfind('/');
+      if (root.empty() || out != root) out.resize(slash == std::string::npos ? 0 : slash);
+      continue;
+    }
+    const size_t above = out.size();
+    out += '/';
+    out += part;
+    const bool last = todo.find_first_not_of('/') == std::string_view::npos;
+    if (last && !follow) continue;
+    if (const uint32_t link = target_of(std::string_view(out)); link != 0) {
+      if (++links > kMostLinks) return path;
+      const std::string_view target = strings_.text(link);
+      out.resize(above);
+      if (target.starts_with('/')) out = root;
+      text = std::string(target) + "/" + std::string(todo);
+      todo = text;
+      if (out.size() + todo.size() > kLongestPath) return path;
+    }
+  }
+  return strings_.intern(out.empty() ? "/" : out);
+}
 
 }  // namespace feign
