@@ -1029,6 +1029,17 @@ def test_what_left_by_way_of_a_link_that_is_told_later_was_there():
             assert "/u/l/s/f" not in sizes and (there is None or sizes[there] == 10), (line, sizes)
 
 
+def test_a_guessed_link_on_the_way_by_one_that_calls_told():
+    """An open by way of two links that readlink tells only later was taken to go by one: what that leads to is a directory, and what was opened is no link."""
+    def opened(name):
+        return [f'1 open("{name}", O_RDONLY) = 3</usr/lib/x/f>', '1 read(3</usr/lib/x/f>, "x"..., 99) = 6', "1 close(3</usr/lib/x/f>) = 0"]
+
+    told = ['1 readlink("/lib64", "usr/lib64", 64) = 9', '1 readlink("/lib", "usr/lib", 64) = 7', '1 readlink("/lib64/f", "../../lib/x/f", 64) = 13']
+    for first, second in itertools.permutations(("/lib64/f", "/lib/x/f")):
+        report, sizes = replayed(opened(first) + opened(second) + told)
+        assert report["mismatched"] == 0 and sizes["/usr/lib/x/f"] == 6 and sizes["/usr/lib64/f"] == 13, (first, report["mismatches"], sizes)
+
+
 def test_a_link_that_turns_out_to_lead_nowhere():
     """lstat shows it, and a name below it that is not there may be in a directory: until it is not there for calls that follow links. One that is removed was no directory."""
     link, missing = '1 lstat("/a/l", {st_mode=S_IFLNK|0777, st_size=9, ...}) = 0', "-1 ENOENT (No such file or directory)"

@@ -179,14 +179,16 @@ uint32_t Namespace::link_above(uint32_t slot) {
 // and this is one. Where it is.
 uint32_t Namespace::own_link(uint32_t slot, uint32_t path) {
   if (!slots_[slot].no_link) return slot;
-  const std::string text(strings_.text(path));
-  for (size_t at = text.find('/', 1); at != text.npos; at = text.find('/', at + 1)) {
-    const uint32_t above = slot_of(canonical(strings_.intern(text.substr(0, at)), false));
-    if (!files_[slots_[above].file].by_open) continue;
-    is_no_link(above);
-    return slot_of(canonical(path, false));
-  }
-  return slot;
+  uint32_t guess = 0;
+  (void)walked(path, false, [&](std::string_view name) {
+    const uint32_t at = slot_of_text(name);
+    const File& f = files_[slots_[at].file];
+    if (f.by_open && guess == 0) guess = at;
+    return f.type == Type::kSymlink ? f.target : 0;
+  });
+  if (guess == 0) return slot;
+  is_no_link(guess);
+  return slot_of(canonical(path, false));
 }
 
 // A link that leads to itself: the last name that nothing is known of, up from this one. False if
