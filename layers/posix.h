@@ -242,7 +242,7 @@ int readdir(unsigned int fd, struct old_linux_dirent *dirp, unsigned int count);
 
 // ---- asynchronous: strace's io_submit becomes one activity a request ------------------------------
 
-//@ op 40 io_setup kind=process effect=none result=zero
+//@ op 40 io_setup kind=process effect=aio_context result=zero
 //@ args value:1 at:0
 //@ replay c.aio_setup(a)
 int io_setup(unsigned int nr_events, aio_context_t *ctx);
@@ -263,7 +263,7 @@ int io_getevents(aio_context_t ctx, long min_nr, long nr, struct io_event *event
 //@ replay c.aio_wait(a)
 int io_pgetevents(aio_context_t ctx, long min_nr, long nr, struct io_event *events, struct timespec *timeout, const void *sig);
 
-//@ op 44 io_destroy kind=process effect=none result=zero
+//@ op 44 io_destroy kind=process effect=aio_context result=zero
 //@ args value:0
 //@ replay c.aio_destroy(a)
 int io_destroy(aio_context_t ctx);

@@ -252,6 +252,39 @@ TEST(Handle, CallsAtTheSharedOffsetKeepTheirOrderAndPositionalOnesDoNot) {
   EXPECT_EQ(shared.of(3), (Edges{{2, "handle"}}));
   EXPECT_FALSE(positional.ordered(1, 2));
 }
+Call by_context(uint32_t stream, const char* op, uint64_t context, int64_t result) {
+  return {.stream = stream, .op = op, .result = result, .values = {context}};
+}
+std::vector<feign_stream_info> in_processes(const std::vector<int64_t>& processes) {
+  std::vector<feign_stream_info> streams(processes.size());
+  for (size_t i = 0; i < streams.size(); ++i) streams[i].process = processes[i];
+  return streams;
+}
+TEST(Handle, AContextOfRequestsIsUsedAfterItsSetupAndDestroyedAfterItsUses) {
+  const Ran r(
+      {by_context(1, "io_setup", 0x7f00, 0), by_context(2, "io_submit", 0x7f00, 1),
+       by_context(3, "io_getevents", 0x7f00, 1), by_context(3, "io_destroy", 0x7f80, -EINVAL),
+       by_context(1, "io_destroy", 0x7f00, 0), by_context(2, "io_getevents", 0x7f00, -EINVAL),
+       by_context(3, "io_setup", 0x7f00, 0)},
+      only("handle"), 64, in_processes({101, 101, 101}));
+
+  EXPECT_EQ(r.of(1), (Edges{{0, "handle"}}));
+  EXPECT_EQ(r.of(2), (Edges{{0, "handle"}}));  // and not after the submit
+  EXPECT_EQ(r.of(3), (Edges{}));
+  EXPECT_EQ(r.of(4), (Edges{{1, "handle"}, {2, "handle"}}));
+  EXPECT_EQ(r.of(5), (Edges{{4, "handle"}}));
+  EXPECT_EQ(r.of(6), (Edges{{5, "handle"}}));
+}
+TEST(Handle, AnAddressOfAnotherProcessIsAnotherContext) {
+  const std::vector<Call> calls = {by_context(1, "io_setup", 0x7f00, 0),
+                                   by_context(2, "io_getevents", 0x7f00, 1)};
+  const auto in = [&](int64_t process) {
+    return Ran(calls, only("handle"), 64, in_processes({101, process})).ordered(0, 1);
+  };
+
+  EXPECT_TRUE(in(101));
+  EXPECT_FALSE(in(102));
+}
 TEST(Handle, ACopyThatIsClosedWaitsForNobodyTheLastOneForAll) {
   const Ran r({open_call(1, 1, 1, "/f"), data(1, "pread64", 1, 1, 0, 8), close_call(2, 1, 1, false),
                close_call(3, 1, 1, true)},

@@ -204,6 +204,23 @@ def test_waits_are_not_made_not_counted_as_replayed_and_not_waited_twice():
             assert paused[1] > 1.4 and (paused[2] > 1.4 if options else paused[2] < 0.5), r["streams"]
 
 
+def test_a_context_of_requests_is_not_destroyed_before_another_thread_has_what_it_waits_for():
+    """Nothing but the context orders the two: one has its requests late, the other, whose fsync took long then, destroys it at once."""
+    lines = ["7 1700000100.000000 io_setup(8, [0x7f00]) = 0 <0.000001>", '7 1700000100.000100 openat(AT_FDCWD, "/a", O_RDWR|O_CREAT, 0600) = 4 <0.000001>',
+             "7 1700000100.000200 clone(child_stack=0x7f1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM) = 8 <0.000001>",
+             '7 1700000100.000300 io_submit(0x7f00, 1, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=4, aio_buf="", aio_nbytes=512, aio_offset=0}]) = 1 <0.000001>',
+             "7 1700000100.000400 fsync(4 <unfinished ...>",
+             "8 1700000100.500000 io_getevents(0x7f00, 1, 1, [{data=0, obj=0x1, res=512, res2=0}], NULL) = 1 <0.000001>",
+             "7 1700000100.500200 <... fsync resumed>) = 0 <0.499800>", "7 1700000100.500300 io_destroy(0x7f00) = 0 <0.000001>", "7 1700000100.500400 close(4) = 0 <0.000001>"]
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.strace")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        for rules, emulated in (("handle", 0), ("path", 1)):
+            r, _ = replay(tmp, trace, "/", "--order", "depend", "--pace", "think", "--with", f"depend,rules={rules}")
+            assert r["mismatches"] == [] and r["ops"]["io_getevents"]["emulated"] == emulated, (rules, r["mismatches"], r["skips"])
+
+
 def test_memory_does_not_grow_with_the_tags_of_messages():
     with Tmp() as tmp:
         traces = [os.path.join(tmp, f"x_h_{rank}_0.trc") for rank in (0, 1)]

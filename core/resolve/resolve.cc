@@ -452,6 +452,7 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       if (succeeded(a) && a.result > 0) waited_for(t, a.result, a.flags);
       [[fallthrough]];
     case Effect::kNone:
+    case Effect::kAioContext:
     case Effect::kAioWait:
     case Effect::kFutex:
     case Effect::kSemaphore:

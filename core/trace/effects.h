@@ -80,11 +80,12 @@ enum class Effect : uint8_t {
   kMap,      // a file's bytes become memory
   kUnmap,
   kRemap,
-  kMapped,   // uses such memory
-  kAio,      // a request that is done later
-  kAioWait,  // until such requests are done
-  kFlush,    // works on a descriptor: what was written becomes durable
-  kFlock,    // … it is locked
+  kMapped,      // uses such memory
+  kAioContext,  // what such requests are made by, values[0], begins or ends
+  kAio,         // a request that is done later
+  kAioWait,     // until such requests are done
+  kFlush,       // works on a descriptor: what was written becomes durable
+  kFlock,       // … it is locked
   // Between processes: kept for what they say about order and time.
   kVfork,       // a fork that the parent waits for
   kSocketpair,  // a pipe with two ways

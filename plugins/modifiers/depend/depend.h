@@ -411,6 +411,7 @@ class Depend {
   bool moves(const feign_activity& a, Effect effect);
   void used(const feign_activity& a, Effect effect);
   void ended(const feign_activity& a, Effect effect);
+  void by_context(const feign_activity& a, Effect effect);
   void all_of(uint64_t group, bool ended);
   bool reads(File& f, uint64_t begin, uint64_t length);
   void read(File& f, uint64_t begin, uint64_t asked, uint64_t got);
@@ -480,6 +481,7 @@ class Depend {
   Ends ends_;
   std::map<std::pair<uint64_t, uint32_t>, Records> records_;  // by process and file
   std::map<std::pair<uint64_t, uint64_t>, Futex> futexes_;
+  std::map<std::pair<uint64_t, uint64_t>, Shared> contexts_;  // by process and address
   std::unordered_map<uint64_t, Point> semaphores_;
   std::vector<Message> messages_;  // by op
   std::unordered_map<uint32_t, Comm> comms_;

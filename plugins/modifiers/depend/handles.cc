@@ -116,6 +116,15 @@ void Depend::ended(const feign_activity& a, Effect effect) {
   }
 }
 
+// A context of asynchronous requests is made before calls use it, and destroyed after they did. Its
+// address may be another one's later.
+void Depend::by_context(const feign_activity& a, Effect effect) {
+  if (a.value_count == 0 || a.values[0] == 0) return;
+  Shared& context = contexts_[{streams_[a.stream].group, a.values[0]}];
+  const bool begins_or_ends = effect == Effect::kAioContext && a.result >= 0;
+  begins_or_ends ? change(context, kHandle) : use(context, kHandle);
+}
+
 void Depend::handles(const feign_activity& a, Effect effect) {
   const bool ok = a.result >= 0 && !(a.marks & FEIGN_NO_RESULT);
   const bool file = !(a.marks & FEIGN_NOT_A_FILE);
@@ -145,6 +154,11 @@ void Depend::handles(const feign_activity& a, Effect effect) {
       if (!file || a.handle == 0) return;
       unlocked_by(a.handle, a.file);
       if (a.marks & FEIGN_LAST) return gone(a.handle);
+      break;
+    case Effect::kAioContext:
+    case Effect::kAio:
+    case Effect::kAioWait:
+      if (on(kHandle)) by_context(a, effect);
       break;
     case Effect::kMap:
       if (file && ok && a.handle2 != 0) made(a.handle2, a.file, true);
