@@ -185,6 +185,16 @@ def test_a_close_of_another_thread_may_be_known_at_another_place():
             assert (lacks in notes_of(["9 " + THREAD, *(f"9 {line}" for line in first), *(f"10 {line}" for line in second), "9 " + over[0], "10 " + OVER])) == note, (first, second, over)
 
 
+def test_what_a_thread_closes_while_another_forks_may_be_gone_in_the_child():
+    """A fork counts from its start, the kernel copies descriptors later: what the child opens tells of no missing close, but where that began after the fork."""
+    lacks = "the trace lacks calls that close descriptors"
+    begins = [f"9 1700000005.000010 {OPEN} <0.000001>", f"9 1700000005.000020 {THREAD} <0.000001>", "9 1700000005.000100 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>"]
+    over, opens = "9 1700000005.000900 <... clone resumed>) = 11 <0.000800>", f"11 1700000005.001000 {OPEN} <0.000001>"
+    for close in "close(3)", "close_range(3, 5, 0)":
+        assert lacks not in notes_of([*begins, f"10 1700000005.000500 {close} = 0 <0.000001>", over, opens]), close
+        assert lacks in notes_of([*begins, over, f"10 1700000005.000950 {close} = 0 <0.000001>", opens]), close
+
+
 def test_files_of_ff_whose_order_is_a_guess():
     for time, guess in (("", True), ("10:00:00 ", True), ("0.000010 ", True), ("1795464971 ", True), ("10:00:00.5 ", False), ("1795464971.5 ", False)):
         with Tmp() as tmp:

@@ -69,6 +69,7 @@ void Resolve::close_call(feign_activity& a, Thread& t, uint32_t stream) {
   t.closed = {a.handle, a.file, a.path, a.marks & kWhat, d->below};
   gives_up(stream, fd, *d);
   if ((d->flags & O_PATH) == 0) t.process->locked.erase(d->file);
+  closed_meanwhile(a, *t.table, fd, d);
   t.table->map.erase(fd);
   release(d, nullptr);
 }
@@ -140,6 +141,7 @@ void Resolve::close_range_call(Record& r, Thread& t) {
         continue;
       }
       gives_up_locks(a, t, *at->second.description);
+      closed_meanwhile(a, *t.table, at->first, at->second.description);
       release(at->second.description, &ended);
       at = t.table->map.erase(at);
     }

@@ -403,6 +403,23 @@ std::shared_ptr<Resolve::Table> Resolve::copy_of(const Table& table) {
   return own;
 }
 
+void Resolve::forked(const feign_activity& fork, Table& table, const std::shared_ptr<Table>& copy) {
+  std::erase_if(table.copies, [&](const Copy& one) { return one.until <= fork.start_ns; });
+  table.copies.push_back({copy, fork.start_ns + fork.duration_ns});
+}
+
+// A fork counts from its start. What another thread closes until it is over may be gone before the
+// kernel copies the table, or after.
+void Resolve::closed_meanwhile(const feign_activity& a, const Table& table, int32_t fd,
+                               const Description* d) {
+  for (const Copy& copy : table.copies) {
+    const auto its = a.start_ns < copy.until ? copy.table.lock() : nullptr;
+    if (its == nullptr) continue;
+    if (const auto at = its->map.find(fd); at != its->map.end() && at->second.description == d)
+      at->second.unsure = true;
+  }
+}
+
 void Resolve::close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended) {
   for (auto at = table.map.begin(); at != table.map.end();) {
     if (only_on_exec && !at->second.close_on_exec) {

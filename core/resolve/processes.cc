@@ -54,6 +54,7 @@ void Resolve::child(Record& r, const Thread& parent, uint64_t shared) {
     t.first_handle = first_handle;
   } else {
     t.table = copy_of(*table);
+    forked(r.a, *table, t.table);
     for (const auto& [fd, each] : t.table->map)
       each.description->several |= each.description->streamed;
   }

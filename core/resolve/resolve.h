@@ -84,8 +84,10 @@ class Resolve {
   struct Descriptor {
     Description* description = nullptr;
     bool close_on_exec = false;
-    bool unsure = false;  // an exec may have closed it: nobody was seen to open it
-    Got got;              // … by an open, or in a message
+    // It may not be there: an exec may have closed it, which nobody was seen to open, or a thread
+    // before the fork came to copy it.
+    bool unsure = false;
+    Got got;  // … by an open, or in a message
   };
   struct GaveUp {         // a descriptor that the stream closed and had not opened
     uint32_t stream = 0;  // 0: several did
@@ -95,8 +97,14 @@ class Resolve {
     uint32_t identity = 0;
     bool taken = false;  // by a description
   };
+  struct Table;
+  struct Copy {  // of a table
+    std::weak_ptr<Table> table;
+    uint64_t until = 0;  // the fork that made it was over, ns
+  };
   struct Table {  // a process's descriptors; shared with CLONE_FILES
     std::unordered_map<int32_t, Descriptor> map;
+    std::vector<Copy> copies;        // that may be still in the making
     std::vector<uint32_t> unclosed;  // handles that ended by a close that was not seen
     // Of a process with threads, by number: how many closes are missing, less those that found
     // nothing to close or use. What its threads did side by side may be known in another order.
@@ -263,6 +271,9 @@ class Resolve {
   void connected(Description& d, std::string_view what);
   void fill(feign_activity& a, const Description* d);
   static std::shared_ptr<Table> copy_of(const Table& table);
+  static void forked(const feign_activity& fork, Table& table, const std::shared_ptr<Table>& copy);
+  static void closed_meanwhile(const feign_activity& a, const Table& table, int32_t fd,
+                               const Description* d);
   void close_all(Table& table, bool only_on_exec, std::vector<uint64_t>* ended);
 
   // Who made whom, where no call tells it (makers.cc).
