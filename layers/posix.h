@@ -830,7 +830,7 @@ int memfd_secret(unsigned int flags);
 //@ replay c.nothing(a)
 int mq_open(const char *name, int oflag, mode_t mode, struct mq_attr *attr);
 
-//@ op 138 open_by_handle_at kind=process effect=none result=fd foreign
+//@ op 138 open_by_handle_at kind=process effect=by_handle result=fd foreign
 //@ args - - flags:open
 //@ replay c.nothing(a)
 int open_by_handle_at(int mount_fd, struct file_handle *handle, int flags);

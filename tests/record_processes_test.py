@@ -107,8 +107,11 @@ here = os.open(".", os.O_RDONLY)
 handle = ctypes.create_string_buffer((128).to_bytes(4, "little"), 136)
 if ctypes.CDLL(None).name_to_handle_at(f, b"", handle, ctypes.byref(ctypes.c_int()), 0x1000) == 0:
     g = ctypes.CDLL(None).open_by_handle_at(here, handle, os.O_RDWR)
-    if g >= 0:
-        os.write(g, b"1234567")
+    for written in (b"1234567", b"12"):   # by the same number, from the file's beginning
+        if g >= 0:
+            os.write(g, written)
+            os.close(g)
+            g = ctypes.CDLL(None).open_by_handle_at(here, handle, os.O_RDWR)
 """
 
 

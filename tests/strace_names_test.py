@@ -140,6 +140,26 @@ def test_descriptors_that_are_taken_from_a_process_share_its_offsets():
             assert [os.path.getsize(os.path.join(root, n)) for n in "ko"] == [5, 8]
 
 
+def test_a_file_that_is_opened_by_its_handle_begins_at_0():
+    """Each time, whatever one with that number did before; duplicates of it go on where it is."""
+    def by_handle(flags):
+        return f"1 open_by_handle_at(AT_FDCWD, {{handle_bytes=8, handle_type=1, f_handle=0x0102030405060708}}, {flags}) = 4</f>"
+    lines = ['1 openat(AT_FDCWD, "/f", O_RDWR|O_CREAT, 0600) = 3</f>', '1 write(3</f>, "abcdef", 6) = 6', "1 close(3</f>) = 0",
+             by_handle("O_RDWR"), '1 read(4</f>, "abc", 3) = 3', "1 close(4</f>) = 0",
+             by_handle("O_RDWR"), "1 dup(4</f>) = 5</f>", '1 read(4</f>, "abcdef", 9) = 6', '1 write(5</f>, "gh", 2) = 2', "1 close(4</f>) = 0", "1 close(5</f>) = 0",
+             by_handle("O_WRONLY|O_APPEND"), '1 write(4</f>, "ijk", 3) = 3', "1 close(4</f>) = 0"]
+    with Tmp() as tmp:
+        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
+        with open(trace, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines) + "\n")
+        for order in ("trace", "depend"):
+            shutil.rmtree(root, ignore_errors=True)
+            os.mkdir(root)
+            report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
+            assert report["mismatched"] == 0, report["mismatches"]
+            assert os.path.getsize(os.path.join(root, "f")) == 11
+
+
 def test_descriptors_whose_close_is_not_in_the_trace():
     """An open that returns one tells it; a process that ends closes what it had, whether a call says so or not."""
     close = "close(3) = 0"

@@ -195,6 +195,15 @@ void Resolve::getfd_call(feign_activity& a, Thread& t) {
     install(t, static_cast<int32_t>(a.result), at->second.description, true);
 }
 
+// What it has opened, the tracer tells at the first call on it, if it does.
+void Resolve::by_handle_call(feign_activity& a, Thread& t) {
+  a.handle = a.file = a.path = 0;
+  if (!succeeded(a)) return;
+  Description* const d = describe(FEIGN_INHERITED | FEIGN_NOT_A_FILE, 0, 0, a.flags);
+  d->anew = true;
+  install(t, static_cast<int32_t>(a.result), d, (a.flags & O_CLOEXEC) != 0);
+}
+
 // ---- where they are -----------------------------------------------------------------------------
 
 void Resolve::fseek_call(feign_activity& a, Thread& t) {

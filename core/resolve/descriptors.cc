@@ -203,12 +203,24 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
       release(d, nullptr);
       return found_open(t, fd, hint);
     }
+    if (d->anew && is_told(*d, hint)) return d;
     if (reads_on_ && read_to_end(*d)) return found_open(t, fd, hint);
     if (d->file == 0 && (d->marks & FEIGN_NOT_A_FILE)) connected(*d, tables_.strings.text(hint));
     if (!told_ || d->path == hint || d->said == hint || !is_another(*d, hint)) return d;
   }
   if (!found_open_) return nullptr;  // the kernel said that it is none
   return found_open(t, fd, hint);
+}
+
+// What a call has opened that does not name it: whether the tracer tells that it is a file.
+bool Resolve::is_told(Description& d, uint32_t hint) {
+  feign_activity device{};
+  if (is_gone(tables_.strings.text(hint)) || !names_storage(device, hint)) return false;
+  d.anew = false;
+  d.marks = FEIGN_INHERITED | device.marks;
+  d.file = names_.found(hint, Namespace::Type::kUnknown);
+  d.path = hint;
+  return true;
 }
 
 // Whether what the tracer says of a descriptor tells that it is not what it was known to be: a

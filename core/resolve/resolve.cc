@@ -361,6 +361,8 @@ void Resolve::called(Record& r, Thread& t, const Call& call, uint32_t stream) {
       return channel_call(a, t, call);
     case Effect::kGetfd:
       return getfd_call(a, t);
+    case Effect::kByHandle:
+      return by_handle_call(a, t);
     case Effect::kFseek:
       return fseek_call(a, t);
     case Effect::kFtell:

@@ -57,6 +57,7 @@ class Resolve {
     bool cut = false;       // the last read got less than it asked for
     uint32_t said = 0;      // what the tracer said it is when it was opened
     int32_t fd = -1;        // that it was found open as, in a call on it
+    bool anew = false;      // opened without a name, and nothing has told what it is
     bool gone = false;      // a directory that was removed, or what was found without a name
     int32_t given_up = -1;  // number by which somebody closed it, perhaps a thread of who has it
     int32_t stream = -1;    // as that stdio's calls write to it
@@ -217,6 +218,7 @@ class Resolve {
   void pipe_call(feign_activity& a, Thread& t, Effect effect);
   void channel_call(feign_activity& a, Thread& t, const Call& call);
   void getfd_call(feign_activity& a, Thread& t);
+  void by_handle_call(feign_activity& a, Thread& t);
   void fseek_call(feign_activity& a, Thread& t);
   void seek_call(feign_activity& a, Thread& t, Effect effect);
   void aio_call(feign_activity& a, Thread& t);
@@ -266,6 +268,7 @@ class Resolve {
   Description* found_open(Thread& t, int32_t fd, uint32_t hint);
   Description* found_elsewhere(Thread& t, int32_t fd, uint32_t told, uint32_t hint, uint32_t had);
   void share(std::shared_ptr<Table> table, std::shared_ptr<Table> its);
+  bool is_told(Description& d, uint32_t hint);
   bool is_another(const Description& d, uint32_t hint);
   bool read_to_end(const Description& d);
   void connected(Description& d, std::string_view what);

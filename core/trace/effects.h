@@ -69,15 +69,16 @@ enum class Effect : uint8_t {
   kChdir,
   kFchdir,
   kChroot,
-  kGetcwd,   // tells the working directory
-  kPipe,     // two descriptors that are no files
-  kChannel,  // one
-  kPidfd,    // … that is a process
-  kRuleset,  // … unless its flags ask for a number
-  kGetfd,    // a descriptor of such a process becomes one here, too
-  kConnect,  // a socket gets another end
-  kAccept,   // … and here is that end: one descriptor
-  kMap,      // a file's bytes become memory
+  kGetcwd,    // tells the working directory
+  kPipe,      // two descriptors that are no files
+  kChannel,   // one
+  kPidfd,     // … that is a process
+  kRuleset,   // … unless its flags ask for a number
+  kGetfd,     // a descriptor of such a process becomes one here, too
+  kByHandle,  // one of a file that the call does not name is opened
+  kConnect,   // a socket gets another end
+  kAccept,    // … and here is that end: one descriptor
+  kMap,       // a file's bytes become memory
   kUnmap,
   kRemap,
   kMapped,      // uses such memory

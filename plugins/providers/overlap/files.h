@@ -120,6 +120,7 @@ inline Left left_by(Effect effect, const feign_activity& a) {
     case Effect::kChannel:
     case Effect::kPidfd:
     case Effect::kGetfd:
+    case Effect::kByHandle:
     case Effect::kEventfd:
     case Effect::kAccept:
       return {a.handle != result ? result : 0};  // signalfd may change one that is there
