@@ -315,6 +315,7 @@ Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) 
   const std::string_view what = tables_.strings.text(hint);
   feign_activity device{};
   const bool file = names_storage(device, hint);
+  untold_sockets_ |= fd > kStandard && is_socket(what);
   uint32_t identity = 0;
   if (file) {
     identity = names_.found(hint, Namespace::Type::kUnknown);

@@ -107,13 +107,26 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
 }
 
 // Sockets get names by bind alone, which strace -e trace=file,desc lacks: where the trace has none,
-// a socket that is found where nothing is was bound since.
+// a socket that is found where nothing is was bound since. So was, where the trace has sockets that
+// no call of it made, what a thread finds and had not found, or had removed, before: as nothing
+// tells what that is, a file stands for it.
 void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
-  if (binds_ || others_ || other_mounts_ || (a.marks & FEIGN_NO_RESULT)) return;
-  if (told(a, effect) != Told::kSpecial || !S_ISSOCK(a.mode)) return;
-  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0;
+  if (binds_ || others_ || other_mounts_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
+  const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0, ok = a.result >= 0;
+  const Told is = told(a, effect);
   const uint32_t path = names_.canonical(a.path, follow);
-  if (names_.absent_at(path)) there_is(a, Told::kSpecial, path, follow);
+  bool bound = is == Told::kSpecial && S_ISSOCK(a.mode);
+  if (!network_) {
+    const auto at = lacked_.find(path);
+    const bool lacked = at != lacked_.end() && at->second == recorded_;
+    bound |= lacked && untold_sockets_ && is == Told::kAny && effect != Effect::kOpen;
+    const bool removed = ok && (effect == Effect::kUnlink || effect == Effect::kUnlinkat);
+    if (removed || (is == Told::kNothing && a.result == -ENOENT))
+      lacked_[path] = recorded_;
+    else if (ok && at != lacked_.end())
+      lacked_.erase(at);
+  }
+  if (bound && names_.absent_at(path)) there_is(a, is, path, follow);
   if (by_others_.empty() || std::exchange(binds_said_, true)) return;
   log(FEIGN_LOG_INFO,
       tables_.notes.emplace_back(

@@ -57,6 +57,17 @@ bool is_path(std::string_view said) {
   return said.starts_with('/') && said.find('<') == said.npos && !said.ends_with(kGone);
 }
 
+bool on_sockets(Effect effect) {
+  return effect == Effect::kBind || effect == Effect::kSocketpair || effect == Effect::kConnect ||
+         effect == Effect::kAccept || effect == Effect::kSend || effect == Effect::kReceive;
+}
+
+bool is_socket(std::string_view said) {
+  const size_t end = said.find(":[");
+  if (end == said.npos || end == 0) return false;
+  return said.substr(0, end) == "socket" || (said[0] >= 'A' && said[0] <= 'Z');
+}
+
 bool ups_first(std::string_view path) {
   bool down = path.starts_with('/');
   for (std::string_view part; !(part = take_component(path)).empty();) {

@@ -18,6 +18,10 @@ bool no_follow(const Call& call, const feign_activity& a);
 bool leads_on(const feign_activity& a, Effect effect, std::string_view path);
 // Of what a tracer says a descriptor is: a file's name, and no more.
 bool is_path(std::string_view said);
+// … a socket: "socket:[12]", or its protocol ("UNIX-STREAM:[12]", "TCP:[…]").
+bool is_socket(std::string_view said);
+// Whether such a call is on sockets and nothing else.
+bool on_sockets(Effect effect);
 // Whether the path goes up, if at all, before it goes down.
 bool ups_first(std::string_view path);
 // A failure that comes from how the path was written, which its clean form does not tell any more:

@@ -261,6 +261,7 @@ const char* Resolve::no_activity(Record& r, Thread& t, Effect effect) {
   const feign_activity& a = r.a;
   if (maps(effect)) return memory_call(r, t, effect);
   binds_ |= effect == Effect::kBind;
+  network_ |= on_sockets(effect);
   if (effect == Effect::kBind && a.path == 0) return "network";
   if (effect != Effect::kIoctl || a.flags == FICLONE || a.flags == FICLONERANGE) return nullptr;
   const auto at = t.table->map.find(FEIGN_FD_OF(a.handle));

@@ -375,7 +375,8 @@ class Resolve {
     uint32_t stream;
     bool there;
   };
-  std::unordered_map<uint64_t, Named> named_;  // who named it last: path * 2, + 1 for no links
+  std::unordered_map<uint64_t, Named> named_;      // who named it last: path * 2, + 1 for no links
+  std::unordered_map<uint32_t, uint32_t> lacked_;  // paths: who found nothing there, or removed it
   std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
@@ -384,6 +385,8 @@ class Resolve {
   bool guesses_makers_ = false, said_makers_ = false;
   bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
   bool binds_ = false, binds_said_ = false;   // some call binds a socket; that none does
+  bool network_ = false;                      // some call is on a socket as such
+  bool untold_sockets_ = false;               // … that no call made
   bool others_ = false;                       // there are processes that are not in the trace
   uint32_t recorded_ = 0;                     // whose call this is: the stream's number in threads_
   bool own_mounts_ = false;                   // … which sees what these hide or show
