@@ -108,8 +108,8 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
 
 // Sockets get names by bind alone, which strace -e trace=file,desc lacks: where the trace has none,
 // a socket that is found where nothing is was bound since. So was, where the trace has sockets that
-// no call of it made, what a thread finds and had not found, or had removed, before: as nothing
-// tells what that is, a file stands for it.
+// no call of it made, what a thread finds, unless another one was last to find nothing there or to
+// take the name away: as nothing tells what that is, a file stands for it.
 void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   if (binds_ || others_ || other_mounts_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0, ok = a.result >= 0;
@@ -118,9 +118,10 @@ void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   bool bound = is == Told::kSpecial && S_ISSOCK(a.mode);
   if (!network_) {
     const auto at = lacked_.find(path);
-    const bool lacked = at != lacked_.end() && at->second == recorded_;
+    const bool lacked = at == lacked_.end() || at->second == recorded_;
     bound |= lacked && untold_sockets_ && is == Told::kAny && effect != Effect::kOpen;
-    const bool removed = ok && (effect == Effect::kUnlink || effect == Effect::kUnlinkat);
+    const bool removed = ok && (effect == Effect::kUnlink || effect == Effect::kUnlinkat ||
+                                effect == Effect::kRename);
     if (removed || (is == Told::kNothing && a.result == -ENOENT))
       lacked_[path] = recorded_;
     else if (ok && at != lacked_.end())

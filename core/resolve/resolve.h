@@ -376,7 +376,7 @@ class Resolve {
     bool there;
   };
   std::unordered_map<uint64_t, Named> named_;      // who named it last: path * 2, + 1 for no links
-  std::unordered_map<uint32_t, uint32_t> lacked_;  // paths: who found nothing there, or removed it
+  std::unordered_map<uint32_t, uint32_t> lacked_;  // paths: who found nothing, or took it away
   std::unordered_map<uint32_t, std::vector<uint32_t>> unnamed_;  // by directory: names of our own
   uint32_t last_handle_ = 0;
   enum Tells : uint32_t { kCloses = 1, kDuplicates = 2 };
