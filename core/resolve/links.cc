@@ -546,12 +546,18 @@ void Namespace::settle_initial_paths() {
       targets.emplace(strings_.text(f.initial_path), f.target);
   }
   if (targets.empty()) return;
+  const auto target_of = [&](std::string_view name) {
+    const auto at = targets.find(name);
+    return at != targets.end() ? at->second : 0;
+  };
+  const auto is_by_link = [&](std::string_view path) {
+    for (size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1))
+      if (target_of(path.substr(0, end)) != 0) return true;
+    return false;
+  };
   for (File& f : files_) {
-    if (f.initial_path == 0) continue;
-    const uint32_t own = walked(f.initial_path, false, [&](std::string_view name) {
-      const auto at = targets.find(name);
-      return at != targets.end() ? at->second : 0;
-    });
+    if (f.initial_path == 0 || !is_by_link(strings_.text(f.initial_path))) continue;
+    const uint32_t own = walked(f.initial_path, false, target_of);
     const std::string_view path = strings_.text(own);
     if (!there.contains(strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), 1)))))
       continue;
