@@ -594,7 +594,8 @@ static int look_at(struct ring* r, struct thread* t, const struct entered* e, ui
   const int mixed = (r->flags & 1u << 18 /* IORING_SETUP_CQE_MIXED */) != 0;
   takes_in(r, e, __atomic_load_n(r->queue, __ATOMIC_ACQUIRE));
   const uint32_t completed = __atomic_load_n(r->completed, __ATOMIC_ACQUIRE);
-  if (completed - r->done > r->completed_mask + 1) r->done = completed - r->completed_mask - 1;
+  if ((int32_t)(completed - r->done) > (int32_t)r->completed_mask + 1)
+    r->done = completed - r->completed_mask - 1;
   for (; (int32_t)(completed - r->done) > 0; ++r->done) {
     const struct io_uring_cqe* const c =
         (const struct io_uring_cqe*)(r->completion +

@@ -179,7 +179,7 @@ def test_a_process_is_in_the_directory_that_it_moved_to_by_a_descriptor():
         program, trace, work = (os.path.join(tmp, name) for name in ("moves", "t.feign", "w"))
         compile_text(MOVES, program)
         os.makedirs(os.path.join(work, "d", "e"))
-        records_delayed(trace, f"strace -o /dev/null -e inject=mkdir:delay_exit=2s {program} & for i in $(seq 100); do test -d d/e/f && break; sleep .1; done; wait $!", work)
+        records_delayed(trace, f"strace -o /dev/null -e inject=mkdir:delay_exit=2s {program} & for i in $(seq 100); do test -d d/e/f && break; sleep .1; done; test -d d/e/f && wait $!", work)
         replays(trace, tmp, work, fidelity=1)
 
 

@@ -1049,6 +1049,15 @@ def test_what_left_by_way_of_a_link_that_is_told_later_was_there():
             assert "/u/l/s/f" not in sizes and (there is None or sizes[there] == 10), (line, sizes)
 
 
+def test_a_link_that_came_where_a_directory_was_led_nowhere_before():
+    """It was made by somebody whose calls are not in the trace."""
+    for gone in (['rename("/l", "/old") = 0'], ['unlink("/l/f") = 0', 'rmdir("/l") = 0']):
+        lines = ['1 open("/l/f", O_RDONLY) = 3', '1 read(3, "x"..., 99) = 10', "1 close(3) = 0", *("1 " + one for one in gone), '1 readlink("/l", "u", 99) = 1',
+                 '1 open("/u/f", O_RDONLY) = 3', '1 read(3, "x"..., 99) = 3']
+        report, _ = replayed(lines)
+        assert [one["op"] for one in report["mismatches"]] == ["readlink"], (gone, report["mismatches"])
+
+
 def test_a_guessed_link_on_the_way_by_one_that_calls_told():
     """An open by way of two links that readlink tells only later was taken to go by one: what that leads to is a directory, and what was opened is no link."""
     def opened(name):
@@ -1193,6 +1202,12 @@ def test_names_that_binds_made_which_no_call_and_no_stat_tells():
                   ["1 connect(3<socket:[7]>, {sa_family=AF_UNIX, sun_path=\"/a\"}, 110) = 0", free, chmod], [socket, free, '1 open("/d/s", O_RDONLY) = 3'],
                   [socket, free, '1 mknod("/d/s", S_IFREG|0600) = 0', '2 unlink("/d/s") = 0', chmod]):
         assert "has no bind" not in notes_of([*begin, *lines]), lines
+    # What others have made may be a directory.
+    for found in ('mkdir("/d/s", 0700) = -1 EEXIST (File exists)', 'access("/d/s", F_OK) = 0', 'chdir("/d/s") = 0', 'readlink("/d/s", 0x7, 9) = -1 EINVAL (Invalid argument)', 'symlink("a", "/d/s") = -1 EEXIST (File exists)'):
+        report, _ = replayed([*begin, socket, "1 " + found, '1 open("/d/s/f", O_WRONLY|O_CREAT, 0600) = 3', '1 write(3, "x", 1) = 1'])
+        assert not any("has no bind" in note for note in report["notes"]), (found, report["notes"])
+    moved = [*begin, socket, '1 mkdir("/d/a", 0700) = 0', '1 mknod("/d/a/x", S_IFREG|0600) = 0', '1 rename("/d/a", "/d/b") = 0', '2 chmod("/d/a/x", 0600) = 0', '1 mkdir("/d/a", 0700) = 0']
+    assert "has no bind" not in notes_of(moved)
 
 
 def test_a_circle_of_links_that_only_the_second_name_leads_to():

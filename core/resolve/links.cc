@@ -535,7 +535,8 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
 }
 
 // (A link that is told moves the names below it, but no more what had left them by then.) Where a
-// directory is known by the link's name alone, that is the name of what is in it, too.
+// directory is known by the link's name alone, that is the name of what is in it, too. A link that
+// is where something else was before came later.
 void Namespace::settle_initial_paths() {
   std::unordered_map<std::string_view, uint32_t> targets;  // of links, by where they were
   std::unordered_set<uint32_t> there;
@@ -546,6 +547,9 @@ void Namespace::settle_initial_paths() {
       targets.emplace(strings_.text(f.initial_path), f.target);
   }
   if (targets.empty()) return;
+  for (const File& f : files_)
+    if (f.initial_path != 0 && f.type != Type::kSymlink)
+      targets.erase(strings_.text(f.initial_path));
   const auto target_of = [&](std::string_view name) {
     const auto at = targets.find(name);
     return at != targets.end() ? at->second : 0;
@@ -559,7 +563,8 @@ void Namespace::settle_initial_paths() {
     if (f.initial_path == 0 || !is_by_link(strings_.text(f.initial_path))) continue;
     const uint32_t own = walked(f.initial_path, false, target_of);
     const std::string_view path = strings_.text(own);
-    if (!there.contains(strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), 1)))))
+    if (there.contains(own) ||
+        !there.contains(strings_.intern(path.substr(0, std::max<size_t>(path.rfind('/'), 1)))))
       continue;
     f.initial_path = own;
     if (!f.created) there.insert(own);

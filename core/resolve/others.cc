@@ -106,10 +106,18 @@ void Resolve::lacks_names(const feign_activity& a, Effect effect) {
             "what must have been done is done before the call that tells of it"));
 }
 
+// Whether it does with a name what is done with one that a bind has made, and does not tell what
+// that is.
+static bool is_done_with_bound(const feign_activity& a, Effect effect) {
+  return a.result >= 0 && (effect == Effect::kChmod || effect == Effect::kAttr ||
+                           effect == Effect::kRename || effect == Effect::kUnlink ||
+                           (effect == Effect::kUnlinkat && (a.flags & AT_REMOVEDIR) == 0));
+}
+
 // Sockets get names by bind alone, which strace -e trace=file,desc lacks: where the trace has none,
 // a socket that is found where nothing is was bound since. So was, where the trace has sockets that
-// no call of it made, what a thread finds, unless another one was last to find nothing there or to
-// take the name away: as nothing tells what that is, a file stands for it.
+// no call of it made, what a thread changes or takes away, unless another one was last to find
+// nothing there or to take the name away: as nothing tells what that is, a file stands for it.
 void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   if (binds_ || others_ || other_mounts_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0, ok = a.result >= 0;
@@ -118,8 +126,9 @@ void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   bool bound = is == Told::kSpecial && S_ISSOCK(a.mode);
   if (!network_) {
     const auto at = lacked_.find(path);
-    const bool lacked = at == lacked_.end() || at->second == recorded_;
-    bound |= lacked && untold_sockets_ && is == Told::kAny && effect != Effect::kOpen;
+    const bool nobody_else = at == lacked_.end() || at->second == recorded_;
+    bound |= nobody_else && untold_sockets_ && is == Told::kAny && is_done_with_bound(a, effect) &&
+             !names_.absent_at(names_.above(path));
     const bool removed = ok && (effect == Effect::kUnlink || effect == Effect::kUnlinkat ||
                                 effect == Effect::kRename);
     if (removed || (is == Told::kNothing && a.result == -ENOENT))
@@ -131,7 +140,7 @@ void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   if (by_others_.empty() || std::exchange(binds_said_, true)) return;
   log(FEIGN_LOG_INFO,
       tables_.notes.emplace_back(
-          "sockets are found at names that nothing had, and the trace has no bind (strace: "
+          "names are found that nothing had, and the trace has no bind (strace: "
           "-e trace=file,desc,process,network has it): they are made before the call that tells of "
           "them"));
 }

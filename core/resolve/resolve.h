@@ -386,7 +386,7 @@ class Resolve {
   bool lacks_makers_ = false;                 // it begins with the program, and shows no fork yet
   bool binds_ = false, binds_said_ = false;   // some call binds a socket; that none does
   bool network_ = false;                      // some call is on a socket as such
-  bool untold_sockets_ = false;               // … that no call made
+  bool untold_sockets_ = false;               // a descriptor above 2 is a socket that no call made
   bool others_ = false;                       // there are processes that are not in the trace
   uint32_t recorded_ = 0;                     // whose call this is: the stream's number in threads_
   bool own_mounts_ = false;                   // … which sees what these hide or show
