@@ -158,6 +158,9 @@ def test_a_file_that_is_opened_by_its_handle_begins_at_0():
             report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
             assert report["mismatched"] == 0, report["mismatches"]
             assert os.path.getsize(os.path.join(root, "f")) == 11
+    # Gone before it was used.
+    report, _ = replayed([*lines[:4], '1 read(4</f>(deleted), "abc", 3) = 3', '1 write(4</f>(deleted), "de", 2) = 2', '1 read(4</f>(deleted), "f", 3) = 1'])
+    assert (report["mismatched"], report["skipped"]) == (0, 0), (report["mismatches"], report["skips"])
 
 
 def test_descriptors_whose_close_is_not_in_the_trace():

@@ -215,8 +215,10 @@ Resolve::Description* Resolve::find(Thread& t, uint32_t handle, uint32_t hint) {
 // What a call has opened that does not name it: whether the tracer tells that it is a file.
 bool Resolve::is_told(Description& d, uint32_t hint) {
   feign_activity device{};
-  if (is_gone(tables_.strings.text(hint)) || !names_storage(device, hint)) return false;
+  const bool gone = had_name(hint) != 0;
+  if (!names_storage(device, hint)) return false;
   d.anew = false;
+  d.gone = gone;
   d.marks = FEIGN_INHERITED | device.marks;
   d.file = names_.found(hint, Namespace::Type::kUnknown);
   d.path = hint;
@@ -297,16 +299,21 @@ void Resolve::share(const std::shared_ptr<Table> table, const std::shared_ptr<Ta
     if (each.table == table) tables_.streams.set_process(each.now, process);
 }
 
+// The name that a file had which is gone (0: it is not), as the tracer tells: it is where no trace
+// looks for it then.
+uint32_t Resolve::had_name(uint32_t& hint) {
+  feign_activity device{};
+  if (!is_gone(tables_.strings.text(hint)) || !names_storage(device, hint)) return 0;
+  std::string path(tables_.strings.text(hint));
+  path.resize(path.size() - kGone.size());
+  hint = tables_.strings.intern("/.deleted" + path);
+  return tables_.strings.intern(path);
+}
+
 Resolve::Description* Resolve::found_open(Thread& t, int32_t fd, uint32_t hint) {
   if (t.table.use_count() > 1 || !t.table->lacks.empty()) --t.table->lacks[fd];
   const uint32_t told = hint;
-  uint32_t had = 0;  // the name that it had
-  if (feign_activity device{}; is_gone(tables_.strings.text(hint)) && names_storage(device, hint)) {
-    std::string path(tables_.strings.text(hint));
-    path.resize(path.size() - kGone.size());
-    had = tables_.strings.intern(path);
-    hint = tables_.strings.intern("/.deleted" + path);  // where no trace looks for it
-  }
+  const uint32_t had = had_name(hint);
   if (t.stranger)
     if (Description* const d = found_elsewhere(t, fd, told, hint, had); d != nullptr) return d;
   if (guesses_makers_)

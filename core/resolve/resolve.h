@@ -269,6 +269,7 @@ class Resolve {
   Description* found_elsewhere(Thread& t, int32_t fd, uint32_t told, uint32_t hint, uint32_t had);
   void share(std::shared_ptr<Table> table, std::shared_ptr<Table> its);
   bool is_told(Description& d, uint32_t hint);
+  uint32_t had_name(uint32_t& hint);
   bool is_another(const Description& d, uint32_t hint);
   bool read_to_end(const Description& d);
   void connected(Description& d, std::string_view what);
