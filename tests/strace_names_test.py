@@ -128,16 +128,10 @@ def test_descriptors_that_are_taken_from_a_process_share_its_offsets():
     lines = ('1 openat(AT_FDCWD, "/k", O_RDONLY) = 4', '1 pidfd_open(1, 0) = 3', '1 pidfd_getfd(3, 4, 0) = 5', '1 read(5, "abc", 3) = 3', '1 read(4, "de", 3) = 2', '1 read(5, "", 3) = 0',
              '1 clone(child_stack=NULL, flags=SIGCHLD) = 7', '7 openat(AT_FDCWD, "/o", O_RDWR|O_CREAT, 0600) = 8', '7 write(8, "1234", 4) = 4',
              '1 pidfd_open(7, 0) = 6<anon_inode:[pidfd]>', '1 pidfd_getfd(6<anon_inode:[pidfd]>, 8, 0) = 9</o>', '1 write(9</o>, "1234", 4) = 4')
-    with Tmp() as tmp:
-        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
-        with open(trace, "w") as f:
-            f.write("\n".join(lines) + "\n")
-        for order in ("trace", "depend"):
-            shutil.rmtree(root, ignore_errors=True)
-            os.mkdir(root)
-            report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
-            assert report["mismatched"] == 0, report["mismatches"]
-            assert [os.path.getsize(os.path.join(root, n)) for n in "ko"] == [5, 8]
+    for order in ("trace", "depend"):
+        report, made = replayed(lines, "--order", order)
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert (made["/k"], made["/o"]) == (5, 8), made
 
 
 def test_a_file_that_is_opened_by_its_handle_begins_at_0():
@@ -148,16 +142,10 @@ def test_a_file_that_is_opened_by_its_handle_begins_at_0():
              by_handle("O_RDWR"), '1 read(4</f>, "abc", 3) = 3', "1 close(4</f>) = 0",
              by_handle("O_RDWR"), "1 dup(4</f>) = 5</f>", '1 read(4</f>, "abcdef", 9) = 6', '1 write(5</f>, "gh", 2) = 2', "1 close(4</f>) = 0", "1 close(5</f>) = 0",
              by_handle("O_WRONLY|O_APPEND"), '1 write(4</f>, "ijk", 3) = 3', "1 close(4</f>) = 0"]
-    with Tmp() as tmp:
-        trace, root = os.path.join(tmp, "t.strace"), os.path.join(tmp, "root")
-        with open(trace, "w", encoding="utf-8") as f:
-            f.write("\n".join(lines) + "\n")
-        for order in ("trace", "depend"):
-            shutil.rmtree(root, ignore_errors=True)
-            os.mkdir(root)
-            report = feign("replay", trace, "--root", root, "--order", order, "--json").json()
-            assert report["mismatched"] == 0, report["mismatches"]
-            assert os.path.getsize(os.path.join(root, "f")) == 11
+    for order in ("trace", "depend"):
+        report, made = replayed(lines, "--order", order)
+        assert report["mismatched"] == 0, report["mismatches"]
+        assert made["/f"] == 11, made
     # Gone before it was used.
     report, _ = replayed([*lines[:4], '1 read(4</f>(deleted), "abc", 3) = 3', '1 write(4</f>(deleted), "de", 2) = 2', '1 read(4</f>(deleted), "f", 3) = 1'])
     assert (report["mismatched"], report["skipped"]) == (0, 0), (report["mismatches"], report["skips"])
