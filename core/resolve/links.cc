@@ -534,9 +534,9 @@ void Namespace::join_children(uint32_t from, uint32_t to) {
   }
 }
 
-// (A link that is told moves the names below it, but no more what had left them by then.) Where a
-// directory is known by the link's name alone, that is the name of what is in it, too. A link that
-// is where something else was before came later.
+// A link that is told moves the names below it, but not where what had left them by then was. Where
+// a directory is known by the link's name alone, that is the name of what is in it, too. A link
+// that is where something else was before came later.
 void Namespace::settle_initial_paths() {
   std::unordered_map<std::string_view, uint32_t> targets;  // of links, by where they were
   std::unordered_set<uint32_t> there;

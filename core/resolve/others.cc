@@ -122,8 +122,9 @@ void Resolve::lacks_binds(const feign_activity& a, Effect effect) {
   if (binds_ || others_ || other_mounts_ || a.path == 0 || (a.marks & FEIGN_NO_RESULT)) return;
   const bool follow = (a.marks & FEIGN_NOFOLLOW) == 0, ok = a.result >= 0;
   const Told is = told(a, effect);
-  const uint32_t path = names_.canonical(a.path, follow);
   bool bound = is == Told::kSpecial && S_ISSOCK(a.mode);
+  if (network_ && !bound) return;
+  const uint32_t path = names_.canonical(a.path, follow);
   if (!network_) {
     const auto at = lacked_.find(path);
     const bool nobody_else = at == lacked_.end() || at->second == recorded_;
