@@ -563,6 +563,24 @@ def test_a_call_in_a_file_of_its_own_may_end_late():
         assert found == want, (found, want)
 
 
+def test_a_number_that_a_thread_opens_was_free():
+    """Files of threads without -y: whoever closed what had the number came before, and of two who open it one with a close after it."""
+    clone = "clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = {}".format
+    begin = [f"1700000000.{at} {call}" for at, call in (("000000", 'openat(AT_FDCWD, "/x/c", O_RDONLY) = 3'), ("000005", "close(3) = 0"), ("000010", clone(8)), ("000050", clone(9)))]
+    opens = '1700000000.{:06d} openat(AT_FDCWD, "/x/{}", O_RDWR|O_CREAT, 0644) = 3'.format
+    write, close, exits = "1700000000.{:06d} write(3, \"x\", 1) = 1".format, "1700000000.{:06d} close(3) = 0".format, "1700000000.{:06d} exit(0) = ?".format
+    for one, two in (([opens(300, "a"), write(350), close(700)], [opens(200, "b"), close(320), exits(800)]),
+                     ([opens(300, "a"), write(900), close(950)], [opens(400, "b"), close(600), exits(800)]),
+                     ([opens(300, "a"), write(900), close(950)], ["1700000000.000400 pipe([3, 4]) = 0", close(600), exits(800)])):
+        for took in ("", " <0.000005>"):
+            first = ["1700000000.000100 set_robust_list(0x7f, 24) = 0"]
+            files = {"t.7": begin, "t.8": first + one, "t.9": first + two}
+            found, _ = text_of({name: [line + took * ("exit" not in line) for line in lines] for name, lines in files.items()}, name="t")
+            calls = [(m[1], m[2]) for line in found if (m := re.search(r"/(8|9)\] (openat|pipe|write|close)\(", line))]
+            assert calls == [("9", calls[0][1]), ("9", "close"), ("8", "openat"), ("8", "write"), ("8", "close")], (calls, took)
+            assert all('path="/x/a"' in line for line in found if "] write(" in line), found
+
+
 def test_who_waited_for_bytes_had_them_when_it_says():
     """With -T a wait that has no descriptors in it is over then, however long the process computes after it."""
     pipe = "<pipe:[72]>"

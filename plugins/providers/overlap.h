@@ -18,6 +18,7 @@
 #include "providers/overlap/files.h"
 #include "providers/overlap/locks.h"
 #include "providers/overlap/names.h"
+#include "providers/overlap/numbers.h"
 #include "trace/effects.h"
 
 namespace feign {
@@ -42,6 +43,7 @@ inline bool futex_counts_from_start(uint32_t operation) {
 struct Shown {
   Lock lock;
   Tail tail;
+  Number number;
 };
 // `of`: what the call's descriptor is, or of a call that opens, what it made.
 inline Shown shown_by(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
@@ -60,17 +62,22 @@ class Account {
   void note(const Shown& s) {
     locks_.note(s.lock);
     tails_.note(s.tail);
+    numbers_.note(s.number);
   }
   // Whether `late` took effect before `early`, by these or by their claims.
   Overtakes overtakes(const Shown& late, const Shown& early, Overtakes by_claims) const {
     if (locks_.overtakes(late.lock, early.lock)) return Overtakes::kYes;
+    if (numbers_.overtakes(late.number, early.number)) return Overtakes::kYes;
     if (tails_.knows(late.tail, early.tail)) by_claims = Overtakes::kNo;
     return std::max(by_claims, tails_.overtakes(late.tail, early.tail));
   }
+  bool is_taken(const Number& n) const { return numbers_.is_taken(n); }
+  bool clash(const Number& a, const Number& b) const { return numbers_.clash(a, b); }
 
  private:
   Locks locks_;
   Tails tails_;
+  Numbers numbers_;
 };
 
 // Which call took effect first: that numbered `first`, which ended first, or one of those below

@@ -548,6 +548,10 @@ Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
         shown_by(effect, a, h.values, opened.open ? opened : own, table.process(), trace_.host);
   if (const uint32_t closed = closed_by(effect, a); closed != 0)
     h.shown.lock = lock_at_close(table.at(closed), table.process(), closed);
+  if (trace_.several) {
+    const bool shared = p.descriptors->use_count() > 1 && (p.apart & CLONE_FILES) == 0;
+    h.shown.number = number_of(effect, a, h.values, shared ? table.process() : 0);
+  }
   if (h.shown.lock.what == Lock::kGot) trace_.locked.insert(h.shown.lock.file);
   if (const Left left = left_by(effect, a); left.handle != 0 && !reused)
     table.set(left.handle, left.what == Left::kOwn ? own : opened);

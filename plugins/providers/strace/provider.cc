@@ -475,7 +475,8 @@ size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes le
 // Whether a call has to come later than its times say, as far as it may, whatever others say. A
 // lock is had, or given up, as late as can be: who is refused it meanwhile may be seen later.
 bool Provider::has_to_be_late(const Held& call) const {
-  return trace_.is_about_lock(call.shown.lock) || !fits(call.claims);
+  return trace_.is_about_lock(call.shown.lock) || !fits(call.claims) ||
+         trace_.shared.is_taken(call.shown.number);
 }
 
 // … or for what others say who began by then.
@@ -485,7 +486,9 @@ bool Provider::clashes(size_t at, uint64_t until) const {
   return std::any_of(running_.begin(), running_.end(), [&](const Source* s) {
     const Held& other = s->front();
     return &other != &mine && mine.order && other.order && other.a.start_ns <= until &&
-           (other.names & mine.names) != 0 && clash(mine.claims, other.claims);
+           (other.names & mine.names) != 0 &&
+           (clash(mine.claims, other.claims) ||
+            trace_.shared.clash(mine.shown.number, other.shown.number));
   });
 }
 

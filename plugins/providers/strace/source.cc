@@ -234,9 +234,12 @@ feign_status Source::fill() {
     if (first->complete) next_ = &*first;
   }
   const Shown& shown = next_->shown;
-  next_->names = ends_process(*next_) ? UINT64_MAX : names_of(next_->claims);
+  next_->names = ends_process(*next_)   ? UINT64_MAX
+                 : shown.number.tells() ? names_of(next_->claims) | 1
+                                        : names_of(next_->claims);
   next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
-                 shown.tail.what == Tail::kRead || shown.tail.on_bytes() || shown.tail.cuts();
+                 shown.number.tells() || shown.tail.what == Tail::kRead || shown.tail.on_bytes() ||
+                 shown.tail.cuts();
   return waited();
 }
 
