@@ -275,15 +275,16 @@ bool Source::waits_for_others(const feign_activity& a) const {
 feign_status Source::waited() {
   const bool has_sent =
       posix_calls()[next_->a.op].effect == Effect::kReceive && !next_->values.empty();
+  const bool opens = next_->shown.number.process != 0 && next_->shown.number.opens[0] != 0;
   if (!prefix_.is_exact() || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
-      !(timed_ ? has_sent : waits_for_others(next_->a)))
+      !(timed_ ? has_sent : waits_for_others(next_->a) || opens))
     return FEIGN_OK;
   while (!over_ && queue_.size() == 1 && prefix_.clock() <= next_->a.start_ns)
     if (const feign_status status = read_line(); status < 0) return status;
   const uint64_t then =
       queue_.size() == 1 ? prefix_.clock() : std::next(queue_.begin())->a.start_ns;
   const uint64_t ended = next_->ended();
-  next_->until = std::clamp(then, ended, timed_ ? ended + kLate : UINT64_MAX);
+  next_->until = std::clamp(then, ended, timed_ || opens ? ended + kLate : UINT64_MAX);
   return FEIGN_OK;
 }
 
