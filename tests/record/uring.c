@@ -66,7 +66,12 @@ static int late(void) {
   last()->flags |= IOSQE_FIXED_FILE;
   last()->rw_flags = RWF_NOWAIT;
   if (done(1) != 1400) return 77;
-  /* As often as there is something. */
+  /* As often as there is something: of a regular file, never. */
+  io_uring_prep_rw(49 /* IORING_OP_READ_MULTISHOT */, next(), 2, NULL, 0, 0);
+  last()->flags |= IOSQE_BUFFER_SELECT | IOSQE_FIXED_FILE;
+  last()->buf_group = 5;
+  if (done(1) != -EBADFD) return 77;
+  /* And of a FIFO. */
   const int fifo = mkfifo("f", 0600) == 0 ? open("f", O_RDWR) : -1;
   if (fifo < 0) abort();
   io_uring_prep_provide_buffers(next(), data, 2000, 2, 5, 0);

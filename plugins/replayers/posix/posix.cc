@@ -272,6 +272,7 @@ bool by_circumstance(int64_t result) {
     case EROFS:
     case ETXTBSY:
     case EBADF:
+    case EBADFD:
     case E2BIG:
     case EBUSY:
     case EDEADLK:
