@@ -183,6 +183,47 @@ def test_a_process_is_in_the_directory_that_it_moved_to_by_a_descriptor():
         replays(trace, tmp, work, fidelity=1)
 
 
+HANDLED = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void handler(int s) { (void)s; close(open("handled", O_WRONLY | O_CREAT, 0644)); }
+static void* opens(void* a) {
+  int fd = open("late", O_WRONLY | O_CREAT, 0644);
+  if (write(fd, "late", 4) != 4) _exit(1);
+  close(fd);
+  return a;
+}
+int main(void) {
+  pthread_t thread;
+  signal(SIGUSR1, handler);
+  pthread_create(&thread, 0, opens, 0);
+  usleep(500000);
+  pthread_kill(thread, SIGUSR1); /* comes as the open is over */
+  if (fork() == 0) _exit(write(open("child", O_WRONLY | O_CREAT, 0644), "child", 5) != 5);
+  wait(0);
+  pthread_join(thread, 0);
+  return 0;
+}
+"""
+
+
+def test_an_open_that_a_handler_interrupts_is_over_when_that_begins():
+    """A child that was made meanwhile does not have what it opens."""
+    needs_capture()
+    needs_strace()
+    with Tmp() as tmp:
+        program, trace, work = (os.path.join(tmp, name) for name in ("handled", "t.feign", "w"))
+        compile_text(HANDLED, program, "-pthread")
+        os.mkdir(work)
+        records_delayed(trace, f"strace -f -o /dev/null -P late -e inject=openat:delay_enter=2s {program}", work)
+        assert sorted(os.listdir(work)) == ["child", "handled", "late"]
+        assert "lacks calls" not in feign("info", trace).out, feign("info", trace).out
+        replays(trace, tmp, work, fidelity=1)
+
+
 SHARED = """
 import fcntl, multiprocessing, os
 def lock(i):

@@ -366,23 +366,23 @@ bool Lane::shares(const Lane& other) const {
 }
 
 // When the front took effect, in ticks: calls that make a process, give up a descriptor, wake
-// somebody or hand over bytes, and those that others are in, when they started; exec and exit when
-// no other thread made calls any more.
+// somebody or hand over bytes, and those of a library that others are in, when they started; exec
+// and exit when no other thread made calls any more.
 uint64_t Lane::when() {
   const Item& item = queue_.front();
-  uint64_t key = item.end;
+  const Call* const call = this->call();
   const uint32_t layer = item.code >> 12;
-  const auto makes = [&] {
-    const Call* const call = this->call();
-    return call != nullptr && makes_process(call->effect);
-  };
+  const bool over = item.kind == FEIGN_RECORD_CALL;
+  uint64_t key = item.end;
+  if (!over && queue_.size() > 1)  // a signal's handler came before it went on
+    key = std::clamp(queue_[1].start, item.start, item.end);
   if (item.kind == FEIGN_RECORD_STARTED) {
     key = std::max(item.start, provider_.others_end(*this) + 1);
-  } else if (item.kind != FEIGN_RECORD_CALL || item.depth != 0) {
-    key = item.kind == FEIGN_RECORD_CALL && !makes() ? item.end : item.start;
+  } else if (item.depth != 0 || (!over && call == nullptr)) {
+    if (!over || (call != nullptr && makes_process(call->effect))) key = item.start;
   } else if (layer == FEIGN_CAPTURE_MPI || layer == FEIGN_CAPTURE_MPIIO) {
     key = item.start;  // what a rank sends, or that it has come, others may know before it ends
-  } else if (const Call* const call = this->call(); call != nullptr) {
+  } else if (call != nullptr) {
     if (counts_from_start(call->effect)) key = item.start;
     switch (call->effect) {
       case Effect::kWrite:  // into a file that others see only when it is over
