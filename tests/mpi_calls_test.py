@@ -430,6 +430,37 @@ def test_a_file_is_not_made_before_all_have_come_to_its_open():
                 assert ops["access"]["mismatched"] == 0 and ops["mpiio:MPI_File_open"]["matched"] == 12, (how, ops["access"])
 
 
+def test_a_file_is_not_looked_for_before_all_have_come_to_its_open():
+    """One of them makes it as any other file, and then comes to the open in which the others wait."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 3, """
+            #include <fcntl.h>
+            #include <mpi.h>
+            #include <stdio.h>
+            #include <unistd.h>
+            int main(int argc, char **argv) {
+              char name[20];
+              MPI_File f;
+              int rank;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              for (int i = 0; i < 4; ++i) {
+                sprintf(name, "made%d", i);
+                for (int k = 0; k < 3000 && rank == 0; ++k) access(name, F_OK);
+                if (rank == 0) close(open(name, O_CREAT | O_WRONLY, 0644));
+                MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+                MPI_File_close(&f);
+              }
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        for ranks, how in ((3, ()), (2, ("--map", "block")), (2, ("--map", "cyclic"))):
+            with Tmp() as root:
+                ops = replayed(ranks, trace, "--root", root, "--with", "filter,preset=workload", *how)["ops"]
+                assert ops["access"]["mismatched"] == 0 and ops["mpiio:MPI_File_open"]["matched"] == 12, (how, ops["mpiio:MPI_File_open"])
+
+
 def test_ranks_that_share_a_process_begin_at_one_end_of_a_file():
     """Each opens it for itself: who went on from an open with MPI_MODE_APPEND made it longer for who opened it later."""
     with Tmp() as tmp:

@@ -525,6 +525,37 @@ void Needs::other_open(const feign_activity& a, uint32_t flags) {
   own_[a.file] = file;
 }
 
+// An open of MPI's finds what is there when all ranks have come to it: what is not known to be
+// there when it began, another rank may make before it comes. When one of them is over, all had
+// come.
+void Needs::all_came(uint64_t now_ns) {
+  std::unordered_set<uint32_t> over;  // by path
+  for (const feign_activity& a : meeting_)
+    if (a.start_ns + a.duration_ns <= now_ns) over.insert(a.path);
+  met_ns_ = UINT64_MAX;
+  for (const feign_activity& a : std::exchange(meeting_, {})) {
+    if (over.contains(a.path)) {
+      own_open(a);
+      continue;
+    }
+    meeting_.push_back(a);
+    met_ns_ = std::min(met_ns_, a.start_ns + a.duration_ns);
+  }
+}
+
+void Needs::own_open(const feign_activity& a) {
+  feign_activity open = a;
+  open.flags = (a.marks & FEIGN_CREATES) != 0 ? O_CREAT | O_RDWR : O_RDWR;
+  // Whatever reads tell: MPI may say of one of an empty file that it got all that it asked for.
+  // All ranks open it, one of them makes it.
+  if (a.op == FEIGN_MPIIO_FILE_OPEN && (a.flags & kMpiExclusive) != 0 &&
+      names_.at(names_.canonical(a.path, true)) == 0)
+    open.flags |= O_CREAT | O_EXCL;
+  changes(open, Effect::kOpen);
+  other_open(open, open.flags);
+  if (a.length != 0 && own(a) != 0) grew(own(a), a.length);
+}
+
 // A call of another layer than posix, by its kind. An open tells in `length` what the file held.
 // What a third party's library keeps in its files nobody knows: a directory is all that an open
 // needs, and a file has as many bytes as calls with an offset say.
@@ -541,16 +572,11 @@ void Needs::other_layer(const feign_activity& a) {
       }))
     return;
   if (op->kind == FEIGN_KIND_OPEN) {
-    feign_activity open = a;
-    open.flags = (a.marks & FEIGN_CREATES) != 0 ? O_CREAT | O_RDWR : O_RDWR;
-    // Whatever reads tell: MPI may say of one of an empty file that it got all that it asked for.
-    // All ranks open it, one of them makes it.
-    if (a.op == FEIGN_MPIIO_FILE_OPEN && (a.flags & kMpiExclusive) != 0 &&
-        names_.at(names_.canonical(a.path, true)) == 0)
-      open.flags |= O_CREAT | O_EXCL;
-    changes(open, Effect::kOpen);
-    other_open(open, open.flags);
-    if (a.length != 0 && own(a) != 0) grew(own(a), a.length);
+    if (a.op != FEIGN_MPIIO_FILE_OPEN || (a.marks & FEIGN_CREATES) != 0 ||
+        (a.flags & kMpiExclusive) != 0 || names_.at(names_.canonical(a.path, true)) != 0)
+      return own_open(a);
+    meeting_.push_back(a);
+    met_ns_ = std::min(met_ns_, a.start_ns + a.duration_ns);
     return;
   }
   if (!third && (op->kind == FEIGN_KIND_CHANGE || op->kind == FEIGN_KIND_SIZE))
@@ -576,6 +602,7 @@ bool Needs::told_by_parts(const feign_activity& a, Effect effect, uint32_t file)
 void Needs::add(const feign_activity& a) {
   const Call* const call = ops_.call(a.op);
   if (!waiting_.empty()) settle(a);
+  if (a.start_ns >= met_ns_) all_came(a.start_ns);
   if (call == nullptr) return other_layer(a);
   if ((a.marks & (FEIGN_NOT_A_FILE | FEIGN_NO_RESULT))) return;
   const Effect effect = opens(call->effect) ? Effect::kOpen : call->effect;

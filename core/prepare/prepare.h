@@ -112,7 +112,9 @@ class Needs {
   void replaces(const feign_activity& a);
   uint32_t own(const feign_activity& a);
   void settle(const feign_activity& next);
+  void all_came(uint64_t now_ns);
   void other_open(const feign_activity& a, uint32_t flags);
+  void own_open(const feign_activity& a);
   void other_layer(const feign_activity& a);
   bool told_by_parts(const feign_activity& a, Effect effect, uint32_t file);
 
@@ -122,6 +124,8 @@ class Needs {
   Strings& strings_;
   std::unordered_map<uint32_t, uint32_t> own_;  // file of the activities -> file of names_
   std::unordered_map<uint32_t, feign_activity> waiting_;  // by stream: see settle()
+  std::vector<feign_activity> meeting_;                   // see all_came()
+  uint64_t met_ns_ = UINT64_MAX;                          // when the first of these was over
   std::unordered_map<uint32_t, uint64_t> told_sizes_;     // by the path that a stat was asked for
   uint64_t told_work_ = 300'000;  // so many of them may still be looked up again
   std::vector<Seen> seen_;

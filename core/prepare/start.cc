@@ -432,6 +432,7 @@ std::vector<Needed> Needs::Start::tree() {
 
 std::vector<Needed> Needs::finish() {
   for (const auto& [stream, open] : waiting_) other_open(open, O_CREAT | O_RDWR);
+  all_came(UINT64_MAX);
   for (uint32_t id = 1; id < names_.file_count(); ++id)
     if (const uint32_t same = names_.same(id); same != id) is_same(id, same);
   names_.settle_initial_paths();

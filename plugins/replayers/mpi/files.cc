@@ -62,10 +62,10 @@ void open_file(Stream& s) {
   const bool failed = by_circumstance(a.result);
   int fd = failed ? static_cast<int>(a.result) : 0;
   const bool meeting = !g->apart && r.options.comm != kNone;
-  // Until all have come nobody makes it: they may look for it, or remove one of that name.
+  // Until all have come nobody looks for it or makes it: they may make or remove one of that name.
   if (meeting) (void)meet(s, *g);
+  if (comm != MPI_COMM_SELF) FEIGN_MUST(MPI_Barrier(comm));
   if (mode & MPI_MODE_CREATE) {
-    if (comm != MPI_COMM_SELF) FEIGN_MUST(MPI_Barrier(comm));
     // Each for itself, whoever comes first makes it: only that it was there before is known then.
     const bool exclusive = (mode & MPI_MODE_EXCL) != 0 && (g->apart || a.result == -EEXIST);
     if (!failed) fd = make_file(r, comm, path.c_str(), exclusive ? O_CREAT | O_EXCL : O_CREAT);
