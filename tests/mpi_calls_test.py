@@ -490,6 +490,46 @@ def test_ranks_that_share_a_process_begin_at_one_end_of_a_file():
                 assert ops["mpiio:MPI_File_seek"]["matched"] == 40 and os.path.getsize(f"{root}{there}/log") == 40000, (how, ops["mpiio:MPI_File_seek"])
 
 
+def test_what_lies_in_an_open_after_a_call_that_it_called_back_for_is_in_it():
+    """MPI copies attributes in an open, by a function of the program's that may call MPI: the open goes on behind that."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 4, """
+            #include <mpi.h>
+            #include <stdio.h>
+            static MPI_Comm own;
+            static int copies(MPI_Comm c, int key, void *extra, void *in, void *out, int *flag) {
+              MPI_Comm other;
+              MPI_Comm_dup(own, &other);
+              MPI_Comm_free(&other);
+              *(void **)out = in;
+              return *flag = 1, MPI_SUCCESS;
+            }
+            int main(int argc, char **argv) {
+              static char bytes[1000];
+              MPI_File f;
+              int rank, key;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_Comm_dup(MPI_COMM_WORLD, &own);
+              MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+              MPI_Comm_set_attr(MPI_COMM_WORLD, key, &key);
+              for (int i = 0; i < 40; ++i) {
+                MPI_File_open(MPI_COMM_WORLD, "log", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f);
+                MPI_Barrier(MPI_COMM_WORLD);
+                MPI_File_seek(f, rank * 1000, MPI_SEEK_CUR);
+                MPI_File_write(f, bytes, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
+                MPI_File_close(&f);
+              }
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        with Tmp() as root:
+            # (The barrier of the program is not made here.)
+            ops = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix", "--with", "filter,drop=yes,op=mpi:MPI_Barrier")["ops"]
+            assert ops["lseek"]["mismatched"] == 0 and os.path.getsize(f"{root}{there}/log") == 160000, ops["lseek"]
+
+
 def test_ranks_that_share_a_process_begin_writes_that_are_left_to_posix_calls():
     """A collective write that waits for nobody was refused there."""
     with Tmp() as tmp:

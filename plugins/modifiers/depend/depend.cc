@@ -70,7 +70,11 @@ static auto upto(const auto& inside, uint64_t id) {
 void Depend::in_mpi(const feign_activity& a) {
   Stream& s = streams_[a.stream];
   if (FEIGN_DEPTH(a.marks) > s.mpi) {
-    if (!s.inside.empty()) s.inside.back().last = a.id;
+    // When a call is over that MPI called back for, what is deeper lies in the one that did.
+    auto in = std::find_if(s.inside.rbegin(), s.inside.rend(),
+                           [&](const Inside& one) { return a.start_ns < one.until; });
+    if (in == s.inside.rend()) in = s.inside.rbegin();
+    if (in != s.inside.rend()) in->last = a.id;
     return;
   }
   const bool mpi = effects_[a.op].mpi;
@@ -83,6 +87,7 @@ void Depend::in_mpi(const feign_activity& a) {
   if (s.inside.size() == kMostInside) s.inside.erase(s.inside.begin(), s.inside.end() - 8);
   Inside& in = s.inside.emplace_back(Inside{a.id, mpi ? a.start_ns + a.duration_ns : 0, a.id});
   if (!mpi) return;
+  in.until = in.end;
   const feign::Does does = message_of(a.op).does;
   const bool waits = effects_[a.op].effect == Effect::kNone && does != feign::Does::kInit &&
                      does != feign::Does::kFinalize;

@@ -177,9 +177,10 @@ class Depend {
  private:
   struct Inside {  // calls of a stream, from an id on
     uint64_t id;
-    uint64_t end;       // when the call of MPI that they lie in ended, ns; 0: in none that is made
-    uint64_t last = 0;  // id of the last one that does
-    uint32_t comm = 0;  // 0, or all of its ranks come to that call before what lies in it is made
+    uint64_t end;        // when the call of MPI that they lie in ended, ns; 0: in none that is made
+    uint64_t last = 0;   // id of the last one that does
+    uint64_t until = 0;  // when a call of MPI ended, ns
+    uint32_t comm = 0;   // 0, or all of its ranks come to that call before what lies in it is made
     uint64_t number = 0;  // which of theirs it is
     bool file = false;    // it is of MPI-IO, and not made
     uint64_t start = 0;   // of that
