@@ -260,6 +260,26 @@ def test_a_terminal_names_processes_only_while_there_are_several():
     assert 'path="/g"' in found[-1] and found[-1].startswith("[2 "), found
 
 
+def test_a_terminal_on_which_nobody_is_said_to_join():
+    """As strace -q has it: who the first one is tells the call that it goes on with, or that it is nobody's child."""
+    made, work, end = "clone(child_stack=NULL, flags=SIGCHLD", ["[pid     8] fsync(3) = 0", "[pid     8] exit_group(0) = ?"], "[pid     8] +++ exited with 0 +++"
+    for begin in ([made + " <unfinished ...>", work[0], "[pid     7] <... clone resumed>) = 8", "[pid     7] wait4(-1,  <unfinished ...>"], [made + ") = 8", "[pid     7] wait4(-1,  <unfinished ...>", work[0]],
+                  [made + ") = 8", "wait4(-1,  <unfinished ...>", work[0]], [made + " <unfinished ...>", work[0], "[pid     7] <... clone resumed>) = 8", "[pid     7] wait4(-1,  <unfinished ...>", "[pid     8] fsync(3 <unfinished ...>", "[pid     8] <... fsync resumed>) = 0"]):
+        for ends in ([work[1], end], [work[1]], ["[pid     8] +++ killed by SIGKILL +++"]):   # in the middle: -qq
+            found, _ = text_of([OPEN, *begin, *ends, "<... wait4 resumed>NULL, 0, NULL) = 8", "fsync(3) = 0"])
+            assert [f[1] for f in found if " fsync" in f] == ["2"] * (len(begin) // 6 + 1) + ["1"] and [f[1] for f in found if " wait4" in f] == ["1"], found
+            assert all('path="/f"' in f for f in found if " fsync" in f), found
+    # The first one has no number again, though -qq does not tell that the other one was killed.
+    found, _ = text_of([OPEN, made + ") = 8", "wait4(-1,  <unfinished ...>", work[0], "<... wait4 resumed>NULL, 0, NULL) = 8", "close(3) = 0"])
+    assert [f[1] for f in found] == ["1", "1", "2", "1", "1"], found
+    # Its child's child may be seen before the call that made it has ended.
+    found, _ = text_of([OPEN, made + ") = 8", "[pid     8] " + made + " <unfinished ...>", "[pid     9] fsync(3) = 0", "[pid     8] <... clone resumed>) = 9", "[pid     7] fsync(3) = 0"])
+    assert [f[1] for f in found if " fsync" in f] == ["3", "1"], found
+    # Two to which strace was attached: whoever is left has no number.
+    found, _ = text_of(["[pid     7] " + OPEN, "[pid     8] fsync(4) = 0", "[pid     8] exit_group(0) = ?", "close(3) = 0"])
+    assert [f[1] for f in found if "exit" not in f] == ["1", "2", "1"], found
+
+
 def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
     same(calls([OPEN, 'write(1, "one\\ntwo \\"(\\n"..., 129one', "two \"(", "f(x) = 3 <", ') = 129 <0.000010>', 'write(2, "$ (\\"", 4$ (") = 4', 'write(1, "5\\n", 25', ") = 2",
                 'read(0, ls', '"ls\\n", 1024) = 3', 'writev(1, [{iov_base="a", iov_len=1}, {iov_base="\\n", iov_len=1}], 2a', ") = 2", "fsync(3hello", "", ") = 0",

@@ -109,18 +109,19 @@ bool Terminal::breaks(std::string_view& text, std::string& memory, bool begun) {
   return true;
 }
 
-void Terminal::names(std::string_view line, int64_t own, int64_t& pid) {
+void Terminal::names(std::string_view line, int64_t own, bool seen, int64_t& pid) {
   if (line.starts_with("[pid")) {
-    if (first_pid_ == 0 && !joined_.contains(pid)) first_pid_ = pid;
+    if (first_pid_ == 0 && !joined_.empty() && !joined_.contains(pid)) first_pid_ = pid;
     live_.insert(pid);
-  } else if (live_.size() == 1) {
+  } else if (live_.size() == 1 && (first_pid_ != 0 || !seen)) {
     pid = *live_.begin();
   } else {
-    return;
+    return;  // the first one, which had no number so far
   }
-  if (line.find("+++ ") != std::string_view::npos &&
-      (line.find("+++ exited") != std::string_view::npos ||
-       line.find("+++ killed") != std::string_view::npos))
+  // -qq tells no end but that of the call.
+  if (line.ends_with("= ?") || (line.find("+++ ") != std::string_view::npos &&
+                                (line.find("+++ exited") != std::string_view::npos ||
+                                 line.find("+++ killed") != std::string_view::npos)))
     live_.erase(pid);
   if (pid == first_pid_) pid = own;
 }

@@ -59,10 +59,14 @@ class Terminal {
   // `begun`: there were calls before.
   bool breaks(std::string_view& text, std::string& memory, bool begun);
   bool has_cut() const { return !cut_.empty(); }
-  // Whether processes have joined.
-  bool is_shared() const { return !joined_.empty(); }
-  // Whose line it is, where several share the terminal. `own`: the first one's number here.
-  void names(std::string_view line, int64_t own, int64_t& pid);
+  // Whether processes have joined, as messages tell (-q has none) or lines with their numbers.
+  bool is_shared() const { return !joined_.empty() || !live_.empty(); }
+  // Whether anything tells which number the first one has.
+  bool knows_first() const { return first_pid_ != 0 || !joined_.empty(); }
+  void first_is(int64_t pid) { first_pid_ = pid; }
+  // Whose line it is, where several share the terminal. `own`: the first one's number here;
+  // `seen`: it has lines without one.
+  void names(std::string_view line, int64_t own, bool seen, int64_t& pid);
 
  private:
   std::string cut_;  // the beginning of a line that a message broke

@@ -401,10 +401,16 @@ feign_status Source::line(std::string_view text) {
                      "several files without times of day to the microsecond: what came first "
                      "in different ones is a guess (strace -ff -ttt tells it)");
   }
-  if (terminal_.is_shared()) terminal_.names(text, prefix_.pid(), pid);
+  const std::string_view rest = s.rest();
+  if (text[0] == '[' || terminal_.is_shared()) {
+    const auto first = processes_.find(prefix_.pid());
+    const bool seen = first != processes_.end();
+    if (seen && !terminal_.knows_first() && is_of_first(*first->second, pid, rest))
+      terminal_.first_is(pid);
+    terminal_.names(text, prefix_.pid(), seen, pid);
+  }
   check_clock(pid, time);
   prefix_.at(time);
-  const std::string_view rest = s.rest();
   const char kind = rest.empty() ? '\0' : rest[0];
   if (doubtful_ != 0)
     if (const auto at = processes_.find(pid); at != processes_.end()) settles(*at->second, rest);
@@ -420,6 +426,14 @@ feign_status Source::line(std::string_view text) {
   const feign_status status = call(p, time, rest, lines_->number(), nullptr);
   if (!ending_.empty() && queue_.size() > before) ends_later(p);
   return status;
+}
+
+// Whether a line with a number is of the process whose lines had none so far, on a terminal on
+// which no message tells who joins (-q): the end of its call under way, or, where it has made
+// others, a line of who is none of them.
+bool Source::is_of_first(const Process& first, int64_t pid, std::string_view rest) const {
+  if (pid == first.pid || trace_.began_in.contains(pid) || processes_.contains(pid)) return false;
+  return first.begun ? rest.starts_with("<... ") : making_.empty() && trace_.began_in.size() > 1;
 }
 
 // "+++ … +++": a process ended, or a thread of it took its place.

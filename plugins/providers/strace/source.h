@@ -236,6 +236,7 @@ class Source {
   size_t output_behind(std::string_view text) const;
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                     Held* place);
+  bool is_of_first(const Process& first, int64_t pid, std::string_view rest) const;
   feign_status message(int64_t pid, uint64_t time, std::string_view text);
   std::optional<feign_status> cut_off(int64_t pid, uint64_t time, std::string_view rest);
   feign_status unfinished(int64_t pid, uint64_t time, std::string_view text);
