@@ -74,6 +74,12 @@ def test_descriptors_that_came_over_a_socket_are_of_the_files_that_were_sent():
                              "9 recvmsg(8, " + rights % (how, data % ("11" + g)), "9 recvmsg(6, " + rights % (how, data % ("12" + f)),
                              f'9 write(12{f}, "12345", 5) = 5', f'9 write(11{g}, "1", 1) = 1'])[0]
             assert "at=3 " in found[-2] and 'path="/f"' in found[-2] and "at=0 " in found[-1] and 'path="/g"' in found[-1], found
+    # Before 4.11 what a message brings has no name.
+    for control in ("{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, {%d}}", "[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, [%d]}]"):
+        old = '{msg_name(0)=NULL, msg_iov(1)=[{"x", 1}], msg_controllen=24, ' + control + ", msg_flags=0}, 0) = 1"
+        found = text_of(["7 socketpair(PF_LOCAL, SOCK_STREAM, 0, [5, 6]) = 0", '7 open("/f", O_RDWR) = 3', '7 write(3, "abc", 3) = 3', "7 fork() = 9", "9 close(3) = 0", "7 sendmsg(5, " + old % 3,
+                         "9 recvmsg(6, " + old % 12, '9 write(12, "12345", 5) = 5'])[0]
+        assert "at=3 " in found[-1] and 'path="/f"' in found[-1], found
     # What went to somebody who was not traced did not come from another one.
     one = rights % ("cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, ", "cmsg_data=[%d]")
     found = text_of(["7 socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0", "7 socketpair(AF_UNIX, SOCK_STREAM, 0, [7, 8]) = 0", '7 openat(AT_FDCWD, "/f", O_RDWR) = 3', "7 fork() = 9",

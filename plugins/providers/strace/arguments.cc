@@ -492,7 +492,12 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
     }
     case Role::kRights: {  // descriptors that a message brings
       Scan control = s;
-      if (s.peek() != '{' || !find_member(control, "msg_control")) return true;
+      if (s.peek() != '{') return true;
+      // Before 4.11 it has no name, and stands behind its length.
+      if (!find_member(control, "msg_control") &&
+          (!find_member(control, "msg_controllen") || !control.skip_argument() ||
+           !control.take(", ") || (control.peek() != '{' && control.peek() != '[')))
+        return true;
       Scan end = control;
       Scan flags = s;
       if (!end.skip_argument() || !flags.skip_argument()) return true;
