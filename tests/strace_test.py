@@ -260,6 +260,16 @@ def test_a_terminal_names_processes_only_while_there_are_several():
     assert 'path="/g"' in found[-1] and found[-1].startswith("[2 "), found
 
 
+def test_a_thread_takes_over_in_the_middle_of_the_first_ones_line():
+    """As strace 4.8 shows it when a thread calls execve while the first one waits."""
+    for who in ("%d  ", "[pid  %d] ", "%d  1.000000 ", "[pid  %d] 1.000000 "):
+        first, thread = who % 7, who % 8
+        found, _ = text_of([first + "mkdir(\"/d\", 0700) = 0", first + "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", thread + 'execve("/x", ["x"], [/* 3 vars */] <unfinished ...>',
+                            first + "futex(0x7f, FUTEX_WAIT_BITSET|FUTEX_CLOCK_REALTIME, 8, NULL, ffffffff" + first + "+++ superseded by execve in pid 8 +++",
+                            first + "<... execve resumed> ) = 0", first + 'chdir("/d") = 0'])
+        same([re.sub(r"^\[(\d) .*?\] (\w+)\(.*\) = (\S+) <.*$", r"\1 \2 \3", f) for f in found], ["1 mkdir 0", "1 clone 8", "1 execve 0", "1 chdir 0"])
+
+
 def test_a_terminal_on_which_nobody_is_said_to_join():
     """As strace -q has it: who the first one is tells the call that it goes on with, or that it is nobody's child."""
     made, work, end = "clone(child_stack=NULL, flags=SIGCHLD", ["[pid     8] fsync(3) = 0", "[pid     8] exit_group(0) = ?"], "[pid     8] +++ exited with 0 +++"

@@ -417,8 +417,8 @@ feign_status Source::line(std::string_view text) {
   if (kind == '+' && rest.starts_with("+++ ")) return message(pid, time, rest.substr(4));
   if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
-  // "… ...>", " > … [0x…]", and few else
-  if (rest.size() > 4 && (rest[rest.size() - 2] == '.' || rest.back() == ']'))
+  // "… ...>", " > … [0x…]", "… +++", and few else
+  if (rest.size() > 4 && (rest[rest.size() - 2] == '.' || rest.back() == ']' || rest.back() == '+'))
     if (const auto status = cut_off(pid, time, rest)) return *status;
   Process& p = process(pid);
   if (!p.seen) begins(p);
@@ -477,7 +477,7 @@ feign_status Source::message(int64_t pid, uint64_t time, std::string_view text) 
 
 // A line that ends where the call goes on; nothing if it only looks like one.
 std::optional<feign_status> Source::cut_off(int64_t pid, uint64_t time, std::string_view rest) {
-  constexpr std::string_view kChanged = "<pid changed to ";
+  constexpr std::string_view kChanged = "<pid changed to ", kOver = "+++ superseded by execve in ";
   for (const std::string_view end : {kUnfinished, kDetached})
     if (rest.ends_with(end)) {
       const std::string_view begun = rest.substr(0, rest.size() - end.size());
@@ -491,6 +491,14 @@ std::optional<feign_status> Source::cut_off(int64_t pid, uint64_t time, std::str
       rest.back() == ']' && at != rest.npos && rest.find(" [0x", at) != rest.npos &&
       end_of_call(rest) == rest.npos)
     return unfinished(pid, time, rest.substr(0, at));
+  // strace 4.8 does not end the line of the first thread's call when another one calls execve.
+  if (size_t at = rest.rfind(kOver); at != rest.npos && end_of_call(rest) == rest.npos) {
+    const std::string_view begun = rest.substr(0, at);
+    at = std::min(begun.rfind("[pid"), begun.rfind(std::to_string(pid)));
+    if (at == begun.npos) return {};
+    const feign_status status = unfinished(pid, time, rest.substr(0, at));
+    return status < 0 ? status : line(rest.substr(at));
+  }
   // A thread that is not the first calls execve and goes on under the process's id.
   if (const size_t at = rest.rfind(kChanged); at != rest.npos) {
     int64_t now = 0;
