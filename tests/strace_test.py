@@ -261,13 +261,18 @@ def test_a_terminal_names_processes_only_while_there_are_several():
 
 
 def test_a_thread_takes_over_in_the_middle_of_the_first_ones_line():
-    """As strace 4.8 shows it when a thread calls execve while the first one waits."""
+    """As strace before 4.20 may show it when a thread calls execve while the first one waits."""
     for who in ("%d  ", "[pid  %d] ", "%d  1.000000 ", "[pid  %d] 1.000000 "):
         first, thread = who % 7, who % 8
         found, _ = text_of([first + "mkdir(\"/d\", 0700) = 0", first + "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", thread + 'execve("/x", ["x"], [/* 3 vars */] <unfinished ...>',
                             first + "futex(0x7f, FUTEX_WAIT_BITSET|FUTEX_CLOCK_REALTIME, 8, NULL, ffffffff" + first + "+++ superseded by execve in pid 8 +++",
                             first + "<... execve resumed> ) = 0", first + 'chdir("/d") = 0'])
         same([re.sub(r"^\[(\d) .*?\] (\w+)\(.*\) = (\S+) <.*$", r"\1 \2 \3", f) for f in found], ["1 mkdir 0", "1 clone 8", "1 execve 0", "1 chdir 0"])
+    for time in ("", "1.000000 "):   # -ff
+        found, _ = text_of({"t.7": [time + "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8", time + "futex(0x7f, FUTEX_WAIT_BITSET|FUTEX_CLOCK_REALTIME, 8, NULL, ffffffff" + time +
+                                    "+++ superseded by execve in pid 8 +++", time + "<... execve resumed> ) = 0", time + 'chdir("/d") = 0'],
+                            "t.8": [time + 'execve("/x", ["x"], [/* 3 vars */] <pid changed to 7 ...>']}, name="t")
+        assert found[-1].startswith("[1 ") and " chdir(" in found[-1], found
 
 
 def test_a_terminal_on_which_nobody_is_said_to_join():

@@ -491,11 +491,13 @@ std::optional<feign_status> Source::cut_off(int64_t pid, uint64_t time, std::str
       rest.back() == ']' && at != rest.npos && rest.find(" [0x", at) != rest.npos &&
       end_of_call(rest) == rest.npos)
     return unfinished(pid, time, rest.substr(0, at));
-  // strace 4.8 does not end the line of the first thread's call when another one calls execve.
+  // strace before 4.20 may not end the line of the first thread's call when another one calls
+  // execve.
   if (size_t at = rest.rfind(kOver); at != rest.npos && end_of_call(rest) == rest.npos) {
     const std::string_view begun = rest.substr(0, at);
-    at = std::min(begun.rfind("[pid"), begun.rfind(std::to_string(pid)));
-    if (at == begun.npos) return {};
+    const size_t number = begun.rfind(std::to_string(pid) + " ");  // none with -ff
+    if (begun.find(',', number) == begun.npos) at = std::min(at, number);
+    at = std::min(at, begun.rfind("[pid"));
     const feign_status status = unfinished(pid, time, rest.substr(0, at));
     return status < 0 ? status : line(rest.substr(at));
   }
