@@ -290,6 +290,9 @@ def test_a_terminal_on_which_nobody_is_said_to_join():
     # Its child's child may be seen before the call that made it has ended.
     found, _ = text_of([OPEN, made + ") = 8", "[pid     8] " + made + " <unfinished ...>", "[pid     9] fsync(3) = 0", "[pid     8] <... clone resumed>) = 9", "[pid     7] fsync(3) = 0"])
     assert [f[1] for f in found if " fsync" in f] == ["3", "1"], found
+    # The first one ends first.
+    found, _ = text_of([OPEN, made + ") = 8", work[0], "[pid     7] exit_group(0) = ?", "close(3) = 0"])
+    assert [f[1] for f in found] == ["1", "1", "2", "1", "2"], found
     # Two to which strace was attached: whoever is left has no number.
     found, _ = text_of(["[pid     7] " + OPEN, "[pid     8] fsync(4) = 0", "[pid     8] exit_group(0) = ?", "close(3) = 0"])
     assert [f[1] for f in found if "exit" not in f] == ["1", "2", "1"], found
