@@ -517,6 +517,18 @@ def test_a_link_that_later_opens_contradict_is_none():
     assert "/real/f" in sizes and "/w/link/x" not in sizes, sizes
 
 
+def test_where_a_process_works_is_none_of_a_guessed_link():
+    """/b is taken for a link to /l/e/b, since /b/x leads there: who works in /b, as the annotation says, reads /b/x, and not what that leads to."""
+    opened = ['1 openat(AT_FDCWD</w>, "/b/x", O_RDONLY) = 3</l/e/b/x>', '1 read(3</l/e/b/x>, "x"..., 99) = 6', "1 close(3</l/e/b/x>) = 0"]
+    shows = '1 newfstatat(AT_FDCWD</b>, "x", {st_mode=S_IFLNK|0777, st_size=10, ...}, AT_SYMLINK_NOFOLLOW) = 0'
+    reads, opens = '1 readlink("x", "../l/e/b/x", 64) = 10', ['1 openat(AT_FDCWD</b>, "y", O_RDONLY) = 3</b/y>', "1 close(3</b/y>) = 0"]
+    for there in ([shows, reads], [shows], [*opens, reads]):
+        for order in ("trace", "depend"):
+            report, sizes = replayed([*opened, '1 chdir("/b") = 0', *there, '1 chdir("/l/e/b") = 0',
+                                      '1 newfstatat(AT_FDCWD</l/e/b>, "x", {st_mode=S_IFREG|0755, st_size=6, ...}, AT_SYMLINK_NOFOLLOW) = 0', '1 chdir("/w") = 0', *opened], "--order", order)
+            assert report["mismatched"] == 0 and sizes["/l/e/b/x"] == 6, (there, report["mismatches"], sizes)
+
+
 def test_a_working_directory_that_no_call_in_the_trace_tells():
     """unshare is none of strace's %process: a thread's chdir is not that of the others, as the annotation shows."""
     lines = ['1 1.0 mkdir("/w", 0777) = 0', '1 1.1 chdir("/w") = 0', '1 1.2 mkdir("sub", 0777) = 0', '1 1.3 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 2', '2 1.4 chdir("sub") = 0',

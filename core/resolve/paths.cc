@@ -141,9 +141,15 @@ void Resolve::works_in(Thread& t, uint32_t hint) {
     if (!opened_) t.place->path = hint;
     return;
   }
+  // By way of what was taken for a link, which need not be one: names go by what the tracer says.
+  const uint32_t real = names_.canonical(hint, true);
+  if (real != hint && real == named) {
+    t.place->path = hint;
+    return;
+  }
   // In another directory than calls say, and not in the same under a name that it had: it left what
   // it shared with others, by a call that is missing (strace -e trace=%process has no unshare).
-  const uint32_t there = names_.at(names_.canonical(hint, true));
+  const uint32_t there = names_.at(real);
   if (there == 0 || there == names_.at(named)) return;
   if (t.place.use_count() > 1) t.place = std::make_shared<Place>(*t.place);
   t.place->path = hint;
