@@ -828,6 +828,13 @@ def test_a_wait_without_its_duration_is_over_after_whoever_is_waited_for():
 WAITS_FOR_OTHERS = ["vfork() = 8", "wait4(8, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 8"]
 
 
+def test_a_link_that_is_refused_as_no_directory_is_no_file_of_others():
+    """`ln -sfn` opens the name by O_NOFOLLOW: what is no directory may be the link that is known."""
+    for refused in ('openat(AT_FDCWD, "/w/l", O_RDONLY|O_NOFOLLOW|O_PATH|O_DIRECTORY) = -1 ENOTDIR (Not a directory)', 'rmdir("/w/l") = -1 ENOTDIR (Not a directory)'):
+        report, sizes = replayed([f"7 {line}" for line in ('mkdir("/w", 0755) = 0', *WAITS_FOR_OTHERS, 'symlink("x2", "/w/l") = 0', refused, 'readlink("/w/l", "x2", 64) = 2')])
+        assert report["mismatched"] == 0 and sizes["/w/l"] == 2, (refused, report["mismatches"], sizes)
+
+
 def test_who_has_a_file_by_another_number_opened_it():
     """strace -P FILE shows no open of it by another name: writers have it as standard output, readers by what their open returned."""
     for fd in 3, 0:

@@ -240,8 +240,9 @@ bool Resolve::is_another(const feign_activity& a, const Namespace::File& f, Told
   switch (is) {
     case Told::kNothing:
       return !f.nowhere && !(link && follow);
-    case Told::kFile:
-      return directory || (special && S_ISREG(a.mode)) || (link && !follow);
+    case Told::kFile:  // (what is refused as no directory may be a link)
+      return directory || (special && S_ISREG(a.mode)) ||
+             (link && !follow && a.result != -ENOTDIR);
     case Told::kDirectory:  // (what was opened for reading is taken to be a file)
       return file || special || (link && !follow);
     case Told::kSpecial:  // (what opens show of a FIFO is what they show of a file)
