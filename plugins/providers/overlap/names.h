@@ -466,12 +466,13 @@ inline bool fits(const Claims& claims) {
   return std::all_of(claims.begin(), claims.end(),
                      [](const Claim& c) { return fits(c.was, c.before); });
 }
+inline uint64_t bit_of(uint32_t name) {
+  return name != 0 ? UINT64_C(1) << (name * UINT32_C(0x9E3779B1) >> 26) : 0;
+}
 // Two that share no bit of these are about other names.
 inline uint64_t names_of(const Claims& claims) {
   uint64_t all = 0;
-  for (const Claim& c : claims)
-    for (const uint32_t name : {c.name, c.text})
-      if (name != 0) all |= UINT64_C(1) << (name * UINT32_C(0x9E3779B1) >> 26);
+  for (const Claim& c : claims) all |= bit_of(c.name) | bit_of(c.text);
   return all;
 }
 // Whether the call leaves something otherwise than it found it, or counts what there is.

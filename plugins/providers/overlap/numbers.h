@@ -13,6 +13,7 @@
 
 #include "feign.h"
 #include "providers/overlap/files.h"
+#include "providers/overlap/names.h"
 #include "trace/effects.h"
 
 namespace feign {
@@ -23,8 +24,12 @@ struct Number {
   std::array<uint32_t, 2> opens{};  // handles that were free then; 0: none
   uint32_t closes = 0;
   bool forgets = false;  // which of them are open afterwards is not known
-  bool tells() const { return process != 0 && (closes != 0 || opens[0] != 0); }
+  bool opens_one() const { return process != 0 && opens[0] != 0; }
 };
+// Two that share no bit of these are about other numbers.
+inline uint64_t bits_of(const Number& n) {
+  return n.process != 0 ? bit_of(n.opens[0]) | bit_of(n.opens[1]) | bit_of(n.closes) : 0;
+}
 
 inline Number number_of(Effect effect, const feign_activity& a, const std::vector<uint64_t>& values,
                         uint64_t process) {
@@ -59,7 +64,7 @@ class Numbers {
   void note(const Number& n) {
     closes_ |= n.closes != 0;
     if (n.forgets) open_.erase(n.process);
-    if (!n.tells()) return;
+    if (n.process == 0 || (n.closes == 0 && n.opens[0] == 0)) return;
     std::unordered_set<uint32_t>& open = open_[n.process];
     open.erase(n.closes);
     for (const uint32_t handle : n.opens)

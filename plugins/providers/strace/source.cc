@@ -234,12 +234,11 @@ feign_status Source::fill() {
     if (first->complete) next_ = &*first;
   }
   const Shown& shown = next_->shown;
-  next_->names = ends_process(*next_)   ? UINT64_MAX
-                 : shown.number.tells() ? names_of(next_->claims) | 1
-                                        : names_of(next_->claims);
+  next_->names =
+      ends_process(*next_) ? UINT64_MAX : names_of(next_->claims) | bits_of(shown.number);
   next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
-                 shown.number.tells() || shown.tail.what == Tail::kRead || shown.tail.on_bytes() ||
-                 shown.tail.cuts();
+                 shown.number.opens_one() || shown.tail.what == Tail::kRead ||
+                 shown.tail.on_bytes() || shown.tail.cuts();
   return waited();
 }
 
@@ -275,7 +274,7 @@ bool Source::waits_for_others(const feign_activity& a) const {
 feign_status Source::waited() {
   const bool has_sent =
       posix_calls()[next_->a.op].effect == Effect::kReceive && !next_->values.empty();
-  const bool opens = next_->shown.number.process != 0 && next_->shown.number.opens[0] != 0;
+  const bool opens = next_->shown.number.opens_one();
   if (!prefix_.is_exact() || !trace_.several || next_->until != 0 || processes_.size() != 1 ||
       !(timed_ ? has_sent : waits_for_others(next_->a) || opens))
     return FEIGN_OK;
