@@ -177,6 +177,10 @@ TEST_F(BrokenPlugin, IsTooShort) {
   plugin_.struct_size = 8;
   EXPECT_EQ(fault(), "it.so: struct_size of its feign_plugin is 8, want at least 40");
 }
+TEST_F(BrokenPlugin, IsTooLong) {
+  plugin_.struct_size = 100000;
+  EXPECT_EQ(fault(), "it.so: struct_size of its feign_plugin is 100000, want at most 4096");
+}
 TEST_F(BrokenPlugin, HasNoVersion) {
   plugin_.version = nullptr;
   EXPECT_EQ(fault(), "it.so: it has no version");

@@ -171,9 +171,10 @@ Result<void> check_callbacks(const char* api, uint32_t struct_size,
 
 Result<void> check_size(const char* what, uint32_t size, size_t least) {
   if (size >= least && size <= kMaxStruct) return {};
-  return Error(FEIGN_ERR_PLUGIN, "struct_size of its " + std::string(what) + " is " +
-                                     std::to_string(size) + ", want at least " +
-                                     std::to_string(least));
+  return Error(
+      FEIGN_ERR_PLUGIN,
+      "struct_size of its " + std::string(what) + " is " + std::to_string(size) + ", want at " +
+          (size < least ? "least " + std::to_string(least) : "most " + std::to_string(kMaxStruct)));
 }
 
 Result<void> check_api(const feign_component& c) {
