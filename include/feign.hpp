@@ -52,6 +52,7 @@ struct Instance {
   Instance(const feign_host* h, const Options& o) : host(h), it(h, o) {}
   const feign_host* host;
   T it;
+  uint32_t lookahead = 0;  // what `it` said, if it looks ahead
 
   static Instance& of(void* self) { return *static_cast<Instance*>(self); }
 };
@@ -77,6 +78,7 @@ feign_status create(const feign_host* host, const void* options, void** self) no
       made = std::make_unique<Instance<T>>(host, *static_cast<const Options*>(options));
     if constexpr (Starts<T>::value)
       if (const feign_status s = made->it.start(); s < 0) return s;
+    if constexpr (LooksAhead<T>::value) made->lookahead = made->it.lookahead();
     *self = made.release();
     return FEIGN_OK;
   });
@@ -97,7 +99,7 @@ feign_status process(void* self, const feign_window* in, feign_sink* out) noexce
 }
 template <class T>
 uint32_t lookahead(void* self) noexcept {
-  return Instance<T>::of(self).it.lookahead();
+  return Instance<T>::of(self).lookahead;
 }
 template <class T>
 feign_status write(void* self, const feign_activity* const* items, size_t count) noexcept {
@@ -150,7 +152,7 @@ constexpr feign_provider provider(decltype(feign_provider::probe) probe) {
 }
 
 /** A modifier: `feign_status process(const feign_window& in, feign_sink* out)` and, if it looks
- * ahead, `uint32_t lookahead()`. */
+ * ahead, `uint32_t lookahead()`, which is asked once, after start(). */
 template <class T, class Options>
 constexpr feign_modifier modifier() {
   feign_modifier m{sizeof(feign_modifier), 0,      detail::create<T, Options>, detail::process<T>,

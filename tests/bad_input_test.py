@@ -770,7 +770,7 @@ def test_roles():
 
 def test_plugins_that_throw():
     plugin = os.path.join(BUILD, "tests", "plugins", "throws.so")
-    for where in ("create", "start", "process"):
+    for where in ("create", "start", "lookahead", "process"):
         for what, text in (("memory", "out of memory"), ("error", "this went wrong"), ("number", "threw")):
             refuses("--plugin", f"strace,file={SHIPPED}", "--plugin", f"{plugin},{where}={what}", "--plugin", "null", text=f"throws: .*{text}")
     with Tmp() as t:

@@ -9,12 +9,13 @@ namespace {
 
 enum What : uint32_t { kNothing, kMemory, kError, kNumber };
 struct Options {
-  uint32_t create, start, process;
+  uint32_t create, start, lookahead, process;
 };
 constexpr const char* kWhats[] = {"nothing", "memory", "error", "number", nullptr};
 constexpr feign_option kOptions[] = {
     {"create", FEIGN_OPT_ENUM, offsetof(Options, create), "nothing", kWhats, 0, 0, "There."},
     {"start", FEIGN_OPT_ENUM, offsetof(Options, start), "nothing", kWhats, 0, 0, "There."},
+    {"lookahead", FEIGN_OPT_ENUM, offsetof(Options, lookahead), "nothing", kWhats, 0, 0, "There."},
     {"process", FEIGN_OPT_ENUM, offsetof(Options, process), "nothing", kWhats, 0, 0, "There."},
 };
 
@@ -37,7 +38,10 @@ class Throws {
       if (const feign_status s = out->emit(out, in.items[i]); s < 0) return s;
     return FEIGN_OK;
   }
-  uint32_t lookahead() const { return 7; }
+  uint32_t lookahead() const {
+    toss(options_.lookahead);
+    return 7;
+  }
 
  private:
   Options options_;
