@@ -40,6 +40,7 @@ struct ShortForm::Impl {
   Plugin* announced = nullptr;
   int number = 0;
   bool announced_twice = false;
+  bool nameless = false;  // it announced what has no name
   int intents = 0;
   bool initialised = false;
   std::string name, version, summary;
@@ -524,11 +525,12 @@ Result<std::unique_ptr<ShortForm>> ShortForm::load(void* handle, const std::stri
   t_initialising = impl.get();
   const int status = init(static_cast<int>(args.size() + 1), impl->argv.data());
   t_initialising = nullptr;
-  if (status != 0) return refused("init() returned " + std::to_string(status));
   std::unique_ptr<ShortForm> made(new ShortForm(std::move(impl)));
   Impl& self = *made->impl_;
-  self.initialised = true;
+  self.initialised = status == 0;
+  // What it did wrong comes before its status, which may only say that it was refused.
   if (self.announced_twice) return refused("init() called feign_register_plugin() more than once");
+  if (status != 0 && !self.nameless) return refused("init() returned " + std::to_string(status));
   if (self.announced == nullptr)
     return refused("init() did not call feign_register_plugin() with a plug-in that has a name");
   self.intents = self.announced->intents | self.layer_intents;
@@ -545,8 +547,9 @@ Result<std::unique_ptr<ShortForm>> ShortForm::load(void* handle, const std::stri
 
 extern "C" FEIGN_EXPORT int feign_register_plugin(Plugin* plugin) {
   feign::Owner* owner = feign::t_initialising;
-  if (owner == nullptr || plugin == nullptr) return -1;
-  if (plugin->name == nullptr || *plugin->name == '\0') return -1;
+  if (owner == nullptr) return -1;
+  owner->nameless = plugin == nullptr || plugin->name == nullptr || *plugin->name == '\0';
+  if (owner->nameless) return -1;
   if (owner->announced != nullptr) {
     owner->announced_twice = true;
     return -1;

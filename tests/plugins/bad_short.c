@@ -30,16 +30,16 @@ int init(int argc, char* argv[]) {
   (void)argc;
   (void)argv;
   (void)plugin;
-#if BREAK != SILENT
-  feign_register_plugin(&plugin);
-#endif
 #if BREAK == TWICE
   feign_register_plugin(&plugin);
 #endif
-#if BREAK == FAILS
+#if BREAK == SILENT
+  return 0;
+#elif BREAK == FAILS
+  feign_register_plugin(&plugin);
   return 42;
 #else
-  return 0;
+  return feign_register_plugin(&plugin);
 #endif
 }
 
