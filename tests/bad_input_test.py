@@ -855,6 +855,22 @@ Activity *filter(Activity *a) { close(open("hangs", O_CREAT | O_WRONLY, 0600)); 
             os.unlink(os.path.join(tmp, "hangs"))
 
 
+def test_a_signal_during_the_last_call_ends_nothing_early():
+    if not shutil.which("cc"):
+        raise Skip("there is no compiler")
+    with Tmp() as tmp:
+        trace, source = put(tmp, "t.strace", GOOD), put(tmp, "last.c", """
+#include <feign.h>
+#include <signal.h>
+Plugin plugin = {.name = "last", .version = "1", .intents = FEIGN_REPLAYER};
+int init(int argc, char *argv[]) { return feign_register_plugin(&plugin); }
+Activity *replay(Activity *a) { if (a->op == feign_op("close")) raise(SIGINT); return a; }
+""")
+        subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", os.path.join(tmp, "last.so"), source, "-I", os.path.join(TOP, "include")], check=True)
+        r = feign("replay", trace, "--replayer", os.path.join(tmp, "last.so"), "--json")
+        assert (r.status, r.err) == (0, "") and not r.json()["interrupted"] and r.json()["matched"] == 3, (r.status, r.err)
+
+
 CRASHES = """
 #include <feign.h>
 #include <pthread.h>

@@ -116,8 +116,9 @@ void replay(std::shared_ptr<const NativeReader> plan, const ReplayOptions& optio
     std::unique_lock lock(run.mutex);
     while (run.running != 0) {
       run.changed.wait_for(lock, std::chrono::milliseconds(team != nullptr ? 20 : 100));
+      const bool all_done = run.running == 0;  // then there is nothing left to stop
       lock.unlock();
-      if (const int signal = g_stop_signal.load(); signal != 0 && !run.stopping.load())
+      if (const int signal = g_stop_signal.load(); signal != 0 && !all_done && !run.stopping.load())
         run.stop("interrupted by signal " + std::to_string(signal));
       if (const std::string who = run.waits->stuck(); !who.empty() && !run.stopping.load())
         run.fail(Error(FEIGN_ERR_ARGUMENT, "replay: " + who));
