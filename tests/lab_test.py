@@ -93,6 +93,15 @@ def test_a_lab_measures_its_variants_against_the_baseline():
         assert not os.path.exists(os.path.join(t, "x.results.json.lock"))
 
 
+def test_a_page_that_cannot_be_written_is_told_before_the_first_run():
+    with Tmp() as t:
+        path = lab(t, SMALL)
+        for option in "--html", "--output":
+            for where, why in (os.path.join(t, "none", "x"), "No such file or directory"), (os.path.join(t, "root"), "Is a directory"):
+                refuses("lab", path, option, where, text=f"write {where}: {why}")
+                assert not os.path.exists(os.path.join(t, "x.results.json")), option
+
+
 def test_runs_are_interleaved_in_an_order_that_the_seed_gives():
     with Tmp() as t:
         path = lab(t, SMALL.replace("repeats: 6", "repeats: 8"))

@@ -208,6 +208,9 @@ static int run_lab(const LabOptions& o) {
   for (const LabTrace& trace : lab->traces)
     read.insert(read.end(), trace.files.begin(), trace.files.end());
   if (auto ok = none_overwritten(read, outputs(o)); !ok) return failed(ok.error());
+  for (const Written& w : outputs(o))
+    if (!w.file.empty() && w.file != "-" && !can_be_written(w.file))
+      return failed(errno_error("write " + w.file, errno));
   const Json head = Session::head(*lab);
   auto results = o.dry_run ? Results::look(path, head) : Results::open(path, head);
   if (!results) return failed(results.error());
