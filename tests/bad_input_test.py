@@ -1000,6 +1000,7 @@ def test_usage():
     refuses("helpp", text=r"helpp: no such command .*, help\); did you mean help\?")
     assert "did you mean" not in refuses("plan", text="plan: no such command").err  # "lab", of three letters
     refuses("replay", SHIPPED, "--rot", "x", text=r"not expected: --rot; did you mean --root\?")
+    refuses("lab", "report", "x.json", "--htlm", "x", text=r"not expected: --htlm; did you mean --html\?")  # not --help, which is two letters off
     refuses("replay", SHIPPED, "--pcae=think", text=r"--pcae=think; did you mean --pace\?")
     refuses("--plugin", "null", "--rot", "x", text=r"--rot.*; did you mean --root\?")
     assert "did you mean" not in refuses("replay", SHIPPED, "--root", "x", "--nothing-like-it", text="not expected: --nothing-like-it").err
