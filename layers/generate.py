@@ -90,7 +90,8 @@ def ops_cc(layer):
         if op.args and has_effects(layer):
             out.append(f"constexpr CallArg kCallArgs_{op.name}[] = {{\n")
             for a in op.args:
-                out.append(f'    {{"{a.name}", Role::{ROLES[a.role][0]}, Form::{a.form}, {a.index}, {names_of(a)}, {quoted(a.member)}}},\n')
+                wide = ", true" if re.search(r"off(64)?_t *$", a.type) else ""
+                out.append(f'    {{"{a.name}", Role::{ROLES[a.role][0]}, Form::{a.form}, {a.index}, {names_of(a)}, {quoted(a.member)}{wide}}},\n')
             out.append("};\n")
         args = f"kArgs_{op.name}" if op.args else "nullptr"
         out.append(f'constexpr feign_op_info kOp_{op.name} = {{sizeof(feign_op_info), 0, "{op.name}", "{n}", '

@@ -93,6 +93,18 @@ def test_raw_and_verbose_arguments():
     assert found[1].startswith("read(") and found[1].endswith("count=16) = 16"), found
 
 
+def test_raw_positions_of_32_bits_are_two_words():
+    """As -e raw shows them, in the kernel's order; of 64 bits, too, the kernel has two for preadv2, whose flags are behind them."""
+    same(calls([OPEN, "ftruncate64(0x3, 0x18711a00, 0x2) = 0", "pwrite64(0x3, 0x811b3a0, 0x64, 0x65a0bc00, 0x1) = 0x64", "fallocate(0x3, 0x1, 0xe2cc3100, 0x1, 0x2000, 0) = 0",
+                "sync_file_range(0x3, 0x2a05f200, 0x1, 0x65a0bc00, 0x1, 0x2) = 0", "fadvise64_64(0x3, 0x2a05f200, 0x1, 0x65a0bc00, 0x1, 0x4) = 0",
+                "fadvise64(0x3, 0x2a05f200, 0x1, 0x1000, 0x4) = 0", "readahead(0x3, 0x2a05f200, 0x1, 0x2000) = 0", "pwritev2(0x3, 0xffb417fc, 0x2, 0xffffffff, 0xffffffff, 0x10) = 0x12c",
+                "_llseek(0x3, 0x1, 0x2a05f200, 0xffff7be0, 0) = 0"])[1:],
+         ["ftruncate(fd=#1, length=9000000000) = 0", "pwrite64(fd=#1, count=100, offset=6000000000) = 100", "fallocate(fd=#1, mode=FALLOC_FL_KEEP_SIZE, offset=8100000000, len=8192) = 0",
+          "sync_file_range(fd=#1, offset=5000000000, nbytes=6000000000, flags=SYNC_FILE_RANGE_WRITE) = 0", "fadvise64(fd=#1, offset=5000000000, len=6000000000, advice=POSIX_FADV_DONTNEED) = 0",
+          "fadvise64(fd=#1, offset=5000000000, len=4096, advice=POSIX_FADV_DONTNEED) = 0", "readahead(fd=#1, offset=5000000000, count=8192) = 0",
+          "pwritev2(fd=#1, offset=9000000000, flags=RWF_APPEND) = 300", "_llseek(fd=#1, offset=5000000000, whence=SEEK_SET) = 5000000000"])
+
+
 def test_vectors_that_are_cut():
     same(calls([OPEN, 'writev(3, [{iov_base="a"..., iov_len=100}, {iov_base="b", iov_len=20}], 2) = 120', "writev(3, [...], 40) = 640",
                   'writev(3, [{iov_base="a", iov_len=1}, ...], 40) = 40'])[1:], ["writev(fd=#1, iov=[100 20]) = 120", "writev(fd=#1) = 640", "writev(fd=#1) = 40"])

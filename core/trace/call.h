@@ -55,6 +55,7 @@ struct CallArg {
   uint16_t name_count;
   const feign_name* names;
   const char* member;  // of a struct; "" is the argument itself where it is no struct
+  bool wide = false;   // a position: two words of the kernel's in a program of 32 bits
 };
 
 struct Call {

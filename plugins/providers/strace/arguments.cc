@@ -425,7 +425,10 @@ bool Arguments::argument(const CallArg& arg, Scan& s, feign_activity& a,
       return true;
     }
     case Role::kResult:
-      if (Scan inner = s; inner.take('[') && inner.number(number)) true_result_ = number;
+      if (Scan inner = s; inner.take('[') && inner.number(number))
+        true_result_ = number;
+      else
+        lost_result_ = true;
       return true;
     case Role::kTimes:
       times(s, microseconds_, values);
@@ -578,11 +581,26 @@ bool Arguments::wrong_argument(const CallArg& arg, unsigned number, const Scan& 
   return false;
 }
 
-// All up to the closing bracket; `next`: how many of the call's there were.
+// A number that stands there as two words, and what is between them.
+bool Arguments::words(const CallArg& arg, bool high_first, Scan& s, feign_activity& a) {
+  int64_t first = 0, second = 0;
+  if (!s.number(first) || !s.skip_argument() || !s.take(',')) return wrong("want two numbers");
+  s.blanks();
+  if (!s.number(second)) return wrong("want two numbers");
+  if (high_first) std::swap(first, second);
+  (arg.role == Role::kLength ? a.length : a.offset) =
+      static_cast<uint64_t>(first) | static_cast<uint64_t>(second) << 32;
+  return true;
+}
+
+// All up to the closing bracket; `next`: how many of the call's there were. Of `pairs` positions
+// each is two words.
 bool Arguments::listed(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
-                       bool& is_cwd, unsigned& next) {
+                       bool& is_cwd, unsigned& next, unsigned pairs) {
+  const Scan start = s;
   bool closed = false;
-  for (unsigned i = 0; !closed; ++i) {
+  unsigned i = 0, wide = 0;
+  for (; !closed; ++i) {
     s.blanks();
     s.skip_name();
     if (s.peek() == ')') {
@@ -595,6 +613,10 @@ bool Arguments::listed(const Call& call, Scan& s, feign_activity& a, std::vector
     const CallArg* arg = next < call.arg_count ? &call.args[next++] : nullptr;
     if (arg != nullptr && arg->form == Form::kStruct) {
       if (!members(call, arg, next, s, a, values, is_cwd)) return false;
+    } else if (arg != nullptr && arg->wide && wide++ < pairs) {
+      // Where the result is behind a pointer, as _llseek's.
+      const bool high_first = next < call.arg_count && call.args[next].role == Role::kResult;
+      if (!words(*arg, high_first, s, a)) return wrong_argument(*arg, i, s);
     } else if (arg != nullptr) {
       if (!argument(*arg, s, a, values, is_cwd)) return wrong_argument(*arg, i, s);
       // A command of fcntl() that is not known is not that whose number is 0.
@@ -607,7 +629,12 @@ bool Arguments::listed(const Call& call, Scan& s, feign_activity& a, std::vector
     closed = s.take(')');
     if (!closed) ++s.p;  // the comma
   }
-  return true;
+  // With -e raw, and of calls that strace has no description of, they are as the kernel has them.
+  const unsigned more = i - std::min<unsigned>(i, call.arg_count);
+  if (pairs != 0 || more == 0 || more > wide) return true;
+  s = start;
+  next = 0;
+  return listed(call, s, a, values, is_cwd, next, more);
 }
 
 // What stands behind the bracket. `short_of`: there were fewer arguments than the call has.
@@ -650,6 +677,7 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
     }
   }
   if (result == 0 && true_result_ >= 0) result = true_result_;
+  if (result == 0 && lost_result_ && a.flags == SEEK_SET) result = static_cast<int64_t>(a.offset);
   a.result = result;
   // A path that was there, and not shown, is not that of the directory which it began from.
   if (result >= 0) paths_lost_ += (lost_path_ && !(a.flags & AT_EMPTY_PATH)) || lost_second_;
@@ -671,7 +699,7 @@ bool Arguments::result(const Call& call, Scan& s, feign_activity& a,
 bool Arguments::read(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values) {
   values.clear();
   after_cwd_ = false;
-  made_up_ = lost_path_ = lost_second_ = false;
+  made_up_ = lost_path_ = lost_second_ = lost_result_ = false;
   said_cwd_ = said_second_ = 0;
   true_result_ = -1;
   microseconds_ = call.op == FEIGN_POSIX_UTIMES || call.op == FEIGN_POSIX_FUTIMESAT;

@@ -54,7 +54,8 @@ class Arguments {
 
  private:
   bool listed(const Call& call, Scan& s, feign_activity& a, std::vector<uint64_t>& values,
-              bool& is_cwd, unsigned& next);
+              bool& is_cwd, unsigned& next, unsigned pairs = 0);
+  bool words(const CallArg& arg, bool high_first, Scan& s, feign_activity& a);
   bool members(const Call& call, const CallArg* first, unsigned& next, const Scan& s,
                feign_activity& a, std::vector<uint64_t>& values, bool& is_cwd);
   bool result(const Call& call, Scan& s, feign_activity& a, const std::vector<uint64_t>& values,
@@ -90,6 +91,7 @@ class Arguments {
   uint32_t said_cwd_ = 0;
   uint32_t said_second_ = 0;   // what -y says that the second descriptor is
   int64_t true_result_ = -1;   // behind a pointer
+  bool lost_result_ = false;   // … of which only the address is there
   bool known_ = false;         // anything of the last flags()
   bool microseconds_ = false;  // what the call's times count in
   struct Hint {
