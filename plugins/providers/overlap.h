@@ -71,6 +71,7 @@ class Account {
     if (tails_.knows(late.tail, early.tail)) by_claims = Overtakes::kNo;
     return std::max(by_claims, tails_.overtakes(late.tail, early.tail));
   }
+  bool got_from(const Lock& l, const Lock& given_up) const { return locks_.got_from(l, given_up); }
   bool is_taken(const Number& n) const { return numbers_.is_taken(n); }
   bool clash(const Number& a, const Number& b) const { return numbers_.clash(a, b); }
 

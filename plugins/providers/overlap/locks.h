@@ -90,12 +90,6 @@ inline Lock lock_of(Effect effect, const feign_activity& a, const std::vector<ui
   return l;
 }
 
-// Whether somebody got what was given up, or may have.
-inline bool got_from(const Lock& l, const Lock& given_up) {
-  return l.what == Lock::kGot && (given_up.file == 0 || l.file == given_up.file) &&
-         l.begin < given_up.end && given_up.begin < l.end;
-}
-
 // Who has locked what by now.
 class Locks {
  public:
@@ -120,6 +114,17 @@ class Locks {
     if (late.what == Lock::kClosed)
       return early.what != late.what && before(on(late, key(early)), early);
     return early.what == Lock::kClosed ? before(late, on(early, key(late))) : before(late, early);
+  }
+  // Whether somebody got what its owner gives up, and could not have it before, or is that owner.
+  bool got_from(const Lock& l, const Lock& given_up) const {
+    const auto at = held_.find(key(given_up));
+    if (l.what != Lock::kGot || key(l) != key(given_up) || at == held_.end()) return false;
+    return std::any_of(at->second.begin(), at->second.end(), [&](Lock h) {
+      h.begin = std::max(h.begin, given_up.begin);
+      h.end = std::min(h.end, given_up.end);
+      if (h.owner != given_up.owner || h.begin >= h.end) return false;
+      return l.owner == h.owner ? l.begin < h.end && h.begin < l.end : is_in_the_way(h, l);
+    });
   }
 
  private:

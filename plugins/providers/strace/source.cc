@@ -249,7 +249,8 @@ bool Source::yields(const Held& refused) {
   const Lock& lock = next_->shown.lock;
   if (lock.what != Lock::kGivenUp || refused.shown.lock.what != Lock::kRefused) return false;
   for (auto h = std::next(queue_.begin()); &*h != &refused; ++h)
-    if (!h->gone && (h->a.stream == next_->a.stream || got_from(h->shown.lock, lock))) return false;
+    if (!h->gone && (h->a.stream == next_->a.stream || trace_.shared.got_from(h->shown.lock, lock)))
+      return false;
   std::vector<const Held*> passed = queue_.first_behind(refused);
   std::sort(passed.begin(), passed.end(), std::less<>());
   std::erase_if(next_->rivals, [&](const Held* h) {
