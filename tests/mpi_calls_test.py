@@ -530,6 +530,42 @@ def test_what_lies_in_an_open_after_a_call_that_it_called_back_for_is_in_it():
             assert ops["lseek"]["mismatched"] == 0 and os.path.getsize(f"{root}{there}/log") == 160000, ops["lseek"]
 
 
+def test_who_makes_a_file_in_an_open_does_so_after_a_call_that_it_called_back_for_too():
+    """The open was taken to be over when a function of the program's that MPI called in it had called MPI: who made its file was nobody."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 4, """
+            #include <mpi.h>
+            #include <stdio.h>
+            static MPI_Comm own;
+            static int copies(MPI_Comm c, int key, void *extra, void *in, void *out, int *flag) {
+              MPI_Comm other;
+              MPI_Comm_dup(own, &other);
+              MPI_Comm_free(&other);
+              *(void **)out = in;
+              return *flag = 1, MPI_SUCCESS;
+            }
+            int main(int argc, char **argv) {
+              MPI_File f;
+              int key;
+              MPI_Init(&argc, &argv);
+              MPI_Comm_dup(MPI_COMM_WORLD, &own);
+              MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+              MPI_Comm_set_attr(MPI_COMM_WORLD, key, &key);
+              for (int i = 0; i < 40; ++i) {
+                char name[20];
+                snprintf(name, sizeof name, "made.%d", i);
+                MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &f);
+                MPI_File_close(&f);
+              }
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        with Tmp() as root:
+            replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--layer", "posix")
+            assert len(os.listdir(root + there)) == 40
+
+
 def test_ranks_that_share_a_process_begin_writes_that_are_left_to_posix_calls():
     """A collective write that waits for nobody was refused there."""
     with Tmp() as tmp:

@@ -281,6 +281,7 @@ void Resolve::other_layer(feign_activity& a, Thread& t) {
     const uint32_t file = names_.apply(open, Effect::kOpen).file;
     t.made = file;
     t.made_depth = FEIGN_DEPTH(a.marks);
+    t.made_end = a.start_ns + a.duration_ns;
     if (a.file == 0) a.file = file;
   } else if (a.file == 0 && a.path != 0 && tells_there(a.result)) {
     // Of one that failed otherwise, what lies in it tells.
@@ -318,7 +319,8 @@ const char* Resolve::apply(Record& r) {
   pause(a, t);
   a.marks |= FEIGN_RESOLVED;
   if (guesses_makers_) last_.front().id = a.id;
-  if (FEIGN_DEPTH(a.marks) <= t.made_depth) t.made = 0;
+  // (What is as deep and begins before its end is done by a function that it called back.)
+  if (FEIGN_DEPTH(a.marks) <= t.made_depth && a.start_ns >= t.made_end) t.made = 0;
   if (call == nullptr) {
     (void)part_of_tracked(r, t, effect);
     other_layer(a, t);

@@ -170,6 +170,7 @@ class Resolve {
     std::vector<uint64_t> tracked;
     Closed closed;
     uint32_t made = 0, made_depth = 0;  // a file, by a call of another layer that it is in
+    uint64_t made_end = 0;              // of that call, ns
     std::shared_ptr<Table> table;
     std::shared_ptr<Place> place;
     std::shared_ptr<Memory> memory;
