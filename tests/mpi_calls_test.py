@@ -82,6 +82,41 @@ def test_persistent_requests_are_started_again_without_messages():
         assert report["ops"]["mpi:MPI_Startall"]["matched"] == 20 and not [s for s in report["skips"] if "Start" in s["op"]], report["skips"]
 
 
+def test_without_messages_ranks_come_to_a_file_in_the_order_that_those_gave():
+    """Messages that are not made left ranks without any order: who read what another one had written came too early."""
+    with Tmp() as tmp:
+        trace, there = recorded_where_it_works(tmp, 2, """
+            #include <fcntl.h>
+            #include <mpi.h>
+            #include <unistd.h>
+            int main(int argc, char **argv) {
+              int rank;
+              char bytes[1000] = "";
+              MPI_Init(&argc, &argv);
+              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+              MPI_Barrier(MPI_COMM_WORLD);
+              if (rank == 0)
+                for (int i = 0; i <= 1000; ++i) {
+                  int fd = open(i < 1000 ? "before" : "result", O_CREAT | O_WRONLY, 0644);
+                  if (write(fd, bytes, 1000) != 1000 || close(fd) != 0) return 1;
+                }
+              MPI_Barrier(MPI_COMM_WORLD);
+              if (rank == 1) {
+                int fd = open("result", O_RDONLY);
+                if (read(fd, bytes, 1000) != 1000 || close(fd) != 0) return 1;
+              }
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        plan = os.path.join(tmp, "plan.feign")
+        assert feign("convert", trace, plan, "--with", "filter,preset=workload").status == 0
+        for source, more in ((trace, ["--with", "filter,preset=workload"]), (plan, [])):
+            with Tmp() as root:
+                report = replayed(2, source, "--root", root, *more, "--pace", "afap", "--replayer", "posix", "--replayer", "mpi,comm=none")
+                assert report["mismatched"] == 0 and os.path.getsize(f"{root}{there}/result") == 1000, report["mismatches"]
+
+
 def test_requests_are_as_many_as_they_are():
     """Each is waited for, and each wildcard gets what it got, also where a list of them fills several records."""
     with Tmp() as tmp:

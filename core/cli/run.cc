@@ -399,16 +399,17 @@ Result<void> Run::join() {
 Result<void> Run::choose_order() {
   if (!ranks_ || options_.replay.order != Order::kStream || options_.replay.order_given) return {};
   PluginSpec spec = depend_for(line_, several_);
-  const bool inside = std::any_of(spec.options.begin(), spec.options.end(),
-                                  [](const auto& option) { return option.first == "io"; });
-  auto told = ranks_->tell_all(first() ? order_of_ranks(line_, !inside) : "");
+  const auto has = [&](std::string_view name) {
+    return std::any_of(spec.options.begin(), spec.options.end(),
+                       [&](const auto& option) { return option.first == name; });
+  };
+  const bool made = has("rules");  // messages: they are not left to rule mpi
+  auto told = ranks_->tell_all(first() ? order_of_ranks(line_, made && !has("io")) : "");
   if (!told) return std::move(told.error());
   if (*told == "kept") return {};
   options_.replay.order = Order::kDepend;
-  by_messages_ = *told == "apart";
-  for (const Chosen& c : line_.replayers)
-    if (by_messages_ && std::string_view(c.component.table->name) == "mpi")
-      spec.options.emplace_back("ranks", "apart");
+  by_messages_ = made && *told == "apart";
+  if (by_messages_) spec.options.emplace_back("ranks", "apart");
   return together(add_depend(line_, std::move(spec), plugins_));
 }
 
