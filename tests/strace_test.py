@@ -37,6 +37,10 @@ def test_a_text_that_is_indented():
     plain = ["7 " + line if line[0] not in "78" else line for line in lines]
     for blanks in (" ", "    "):
         same(text_of([blanks + line for line in plain])[0], text_of(plain)[0])
+    # A terminal's, whose first process has no number at first; a time that is not strace's (ts) stands before it.
+    lines = [OPEN, "vfork(strace: Process 8 attached", " <unfinished ...>", "[pid 8] fsync(3) = 0", "[pid 8] +++ exited with 0 +++", "<... vfork resumed>) = 8", "close(3) = 0"]
+    for before in (" ", "    ", "\t", "20:00:00 ", "20:00:00 [ 257] "):
+        same(re.sub(r"compute=\d+", "", "\n".join(text_of([before + line for line in lines])[0])), re.sub(r"compute=\d+", "", "\n".join(text_of(lines)[0])))
 
 
 def test_times_in_whole_seconds():

@@ -19,17 +19,19 @@ bool Prefix::read(Scan& s, int64_t& pid, uint64_t& time) {
   pid = pid_;
   bool timed = false, named = false;
   time = clock_;
+  in_brackets_ = false;
   s.blanks();
-  if (s.take("[pid")) {
-    named = true;
-    s.blanks();
-    if (!s.number(pid)) return false;
-    if (s.peek() == '<' && !s.skip_angle()) return false;
-    if (!s.take(']')) return false;
-    s.blanks();
-  }
   while (is_digit(s.peek()) || s.peek() == '(' || s.peek() == '[') {
     const char* start = s.p;
+    if (!named && s.take("[pid")) {  // or behind a time that is not strace's
+      named = in_brackets_ = true;
+      s.blanks();
+      if (!s.number(pid)) return false;
+      if (s.peek() == '<' && !s.skip_angle()) return false;
+      if (!s.take(']')) return false;
+      s.blanks();
+      continue;
+    }
     if (s.peek() == '(') {  // "(+     0.000010)": the relative time beside the absolute one
       if (!s.take("(+")) return false;
       while (!s.done() && s.peek() != ')') ++s.p;
@@ -109,8 +111,9 @@ bool Terminal::breaks(std::string_view& text, std::string& memory, bool begun) {
   return true;
 }
 
-void Terminal::names(std::string_view line, int64_t own, bool seen, int64_t& pid) {
-  if (line.starts_with("[pid")) {
+void Terminal::names(std::string_view line, bool in_brackets, int64_t own, bool seen,
+                     int64_t& pid) {
+  if (in_brackets) {
     if (first_pid_ == 0 && !joined_.empty() && !joined_.contains(pid)) first_pid_ = pid;
     live_.insert(pid);
   } else if (live_.size() == 1 && (first_pid_ != 0 || !seen)) {

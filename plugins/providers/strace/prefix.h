@@ -37,6 +37,8 @@ class Prefix {
   void is_of_next_day() { day_ = kDay; }
   void set_back(uint64_t by) { shift_ += by; }
   int64_t pid() const { return pid_; }
+  // Whether the last line that was read had "[pid N]".
+  bool in_brackets() const { return in_brackets_; }
   bool is_dated() const { return dated_; }
   bool is_exact() const { return exact_; }
 
@@ -45,6 +47,7 @@ class Prefix {
   uint64_t clock_ = 0;  // of the last line
   uint64_t day_ = 0;    // added to times of day
   uint64_t shift_ = 0;  // added to all times since the clock was set back
+  bool in_brackets_ = false;
   bool dated_ = false;  // a time that is none since the line before
   bool exact_ = false;  // a time of less than a second's grain, that is none since the line before
   bool seconds_ = false;  // times are whole seconds, and lines name no process
@@ -64,9 +67,9 @@ class Terminal {
   // Whether anything tells which number the first one has.
   bool knows_first() const { return first_pid_ != 0 || !joined_.empty(); }
   void first_is(int64_t pid) { first_pid_ = pid; }
-  // Whose line it is, where several share the terminal. `own`: the first one's number here;
-  // `seen`: it has lines without one.
-  void names(std::string_view line, int64_t own, bool seen, int64_t& pid);
+  // Whose line it is, where several share the terminal. `in_brackets`: it says so; `own`: the first
+  // one's number here; `seen`: it has lines without one.
+  void names(std::string_view line, bool in_brackets, int64_t own, bool seen, int64_t& pid);
 
  private:
   std::string cut_;  // the beginning of a line that a message broke

@@ -368,7 +368,8 @@ feign_status Source::line(std::string_view text) {
   if (broken_ != nullptr) return goes_on(text);
   // Before a time (-r), or all of a text that somebody indented.
   if (text[0] == ' ' || text[0] == '\t')
-    if (const size_t at = text.find_first_not_of(" \t"); at != text.npos && is_digit(text[at]))
+    if (const size_t at = text.find_first_not_of(" \t");
+        is_digit(text[at]) || text.substr(at).starts_with("[pid"))
       text.remove_prefix(at);
   if (!any_call_ && is_of_writer_text(text))
     return bad(
@@ -402,12 +403,12 @@ feign_status Source::line(std::string_view text) {
                      "in different ones is a guess (strace -ff -ttt tells it)");
   }
   const std::string_view rest = s.rest();
-  if (text[0] == '[' || terminal_.is_shared()) {
+  if (prefix_.in_brackets() || terminal_.is_shared()) {
     const auto first = processes_.find(prefix_.pid());
     const bool seen = first != processes_.end();
     if (seen && !terminal_.knows_first() && is_of_first(*first->second, pid, rest))
       terminal_.first_is(pid);
-    terminal_.names(text, prefix_.pid(), seen, pid);
+    terminal_.names(text, prefix_.in_brackets(), prefix_.pid(), seen, pid);
   }
   check_clock(pid, time);
   prefix_.at(time);
