@@ -41,6 +41,15 @@ def test_a_text_that_is_indented():
     lines = [OPEN, "vfork(strace: Process 8 attached", " <unfinished ...>", "[pid 8] fsync(3) = 0", "[pid 8] +++ exited with 0 +++", "<... vfork resumed>) = 8", "close(3) = 0"]
     for before in (" ", "    ", "\t", "20:00:00 ", "20:00:00 [ 257] "):
         same(re.sub(r"compute=\d+", "", "\n".join(text_of([before + line for line in lines])[0])), re.sub(r"compute=\d+", "", "\n".join(text_of(lines)[0])))
+def test_keys_that_a_terminal_shows():
+    """Pressed while the program computes, they stand before the next line."""
+    signal, over = "--- SIGINT {si_signo=SIGINT, si_code=SI_KERNEL} ---", "+++ killed by SIGINT +++"
+    plain = text_of([OPEN, signal, over])[0]
+    for keys in ("^C", "^C^C", "^\\", "^Z"):
+        same(text_of([OPEN, keys + signal, over])[0], plain)
+        same(text_of([OPEN, signal, over, keys])[0], plain)
+
+
 
 
 def test_times_in_whole_seconds():

@@ -366,6 +366,10 @@ feign_status Source::line(std::string_view text) {
     text.remove_suffix(1);
   if (text.empty() || table_) return FEIGN_OK;
   if (broken_ != nullptr) return goes_on(text);
+  // A terminal shows the keys that send signals: "^C--- SIGINT {…} ---".
+  while (text.size() > 1 && text[0] == '^' && text[1] >= '@' && text[1] <= '_')
+    text.remove_prefix(2);
+  if (text.empty()) return FEIGN_OK;
   // Before a time (-r), or all of a text that somebody indented.
   if (text[0] == ' ' || text[0] == '\t')
     if (const size_t at = text.find_first_not_of(" \t");
