@@ -50,6 +50,14 @@ def test_keys_that_a_terminal_shows():
         same(text_of([OPEN, signal, over, keys])[0], plain)
 
 
+def test_lines_of_a_log_are_not_the_command_that_was_typed():
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"Nov 30 10:00:00 host strace[7]: {OPEN}\n")
+        refuses("info", path, "--provider", "strace", text=r't\.strace:1: "Nov 30 .*want')
+
+
 
 
 def test_times_in_whole_seconds():

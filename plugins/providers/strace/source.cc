@@ -55,7 +55,8 @@ void Source::last_line_cut(const std::string& why) {
 // What is no line of a trace: what is written to the terminal by a process that is in write(), or
 // an error.
 feign_status Source::stray(std::string_view text, const char* want) {
-  if (!any_call_ && text.find("strace") != text.npos) {  // "$ strace -f COMMAND"
+  // "$ strace -f COMMAND"
+  if (!any_call_ && text.find("strace") != text.npos && end_of_call(text) == text.npos) {
     trace_.host->left_out(trace_.host, 0, "(line)", "the command that was typed", 0, 0);
     return FEIGN_OK;
   }
