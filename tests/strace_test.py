@@ -58,6 +58,17 @@ def test_lines_of_a_log_are_not_the_command_that_was_typed():
         refuses("info", path, "--provider", "strace", text=r't\.strace:1: "Nov 30 .*want')
 
 
+def test_two_calls_in_a_line_are_an_error():
+    """Somebody joined lines, or ends them by \\r alone."""
+    with Tmp() as tmp:
+        path = os.path.join(tmp, "t.strace")
+        for between in (" ", "\r", "\t", " 7 ", " [pid 8] "):
+            with open(path, "w", encoding="ascii", newline="") as f:
+                f.write(f"{OPEN}\n{OPEN}{between}close(3) = 0\nclose(3) = 0\n")
+            refuses("info", path, text=r"t\.strace:2: openat\(\): more text behind its result: a lost newline, or")
+    # What strace itself says there.
+    same(calls([OPEN, "fcntl(3, F_GETFL) = 0x8000 (flags O_RDONLY|O_LARGEFILE)", 'open("/g", O_RDONLY) = -1 ENOENT (No such file or directory)', 'open("/h", O_RDONLY) = 4</h>(deleted)'])[1:],
+         calls([OPEN, "fcntl(3, F_GETFL) = 0x8000", 'open("/g", O_RDONLY) = -1 ENOENT', 'open("/h", O_RDONLY) = 4</h (deleted)>'])[1:])
 
 
 def test_times_in_whole_seconds():
@@ -218,7 +229,10 @@ def test_another_system_s_trace_is_none():
         path = os.path.join(tmp, "d.txt")
         with open(path, "w", encoding="ascii") as f:
             f.write('SYSCALL(args) \t\t = return\nopen("/etc/passwd\\0", 0x200, 0x1B6)\t\t = 3 0\nclose(0x3)\t\t = 0 0\nstat64("/none\\0", 0x7FF, 0x1)\t\t = -1 Err#2\n')
-        refuses("info", path, text=r"d\.txt:4: stat64\(\): the error is told by another system's number")
+        refuses("info", path, text=r"d\.txt:2: open\(\): more text behind its result: .*another system's trace")
+        with open(path, "w", encoding="ascii") as f:
+            f.write('SYSCALL(args) \t\t = return\nstat64("/none\\0", 0x7FF, 0x1)\t\t = -1 Err#2\n')
+        refuses("info", path, text=r"d\.txt:2: stat64\(\): the error is told by another system's number")
 
 
 def test_a_trace_that_is_given_twice_is_said():

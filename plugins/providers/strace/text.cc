@@ -142,6 +142,10 @@ bool duration_of(std::string_view text, uint64_t& ns) {
 bool ends_early(Scan& s) {
   if (s.peek() == '<' && !s.skip_angle()) return false;
   const std::string_view rest = s.rest();
+  const std::string_view text = rest.substr(std::min(rest.find_first_not_of(" \t\r"), rest.size()));
+  if (!text.empty() &&
+      (is_digit(text[0]) || (text[0] >= 'a' && text[0] <= 'z') || text.starts_with("[pid")))
+    return true;
   const size_t open = rest.find(" <");
   if (open == rest.npos) return false;
   Scan time(rest.substr(open + 2));

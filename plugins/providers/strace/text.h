@@ -25,7 +25,8 @@ constexpr std::string_view kNoName = "???";
 // Begins a line of a stack (-k).
 constexpr std::string_view kFrame = " > ";
 constexpr const char* kNoEnd = "the arguments do not end: want CALL(…) = RESULT";
-constexpr const char* kLostNewline = "more text behind its time: a lost newline?";
+constexpr const char* kLostNewline =
+    "more text behind its result: a lost newline, or another system's trace?";
 
 // The name that a call begins with.
 std::string_view name_of_call(std::string_view text);
@@ -255,7 +256,8 @@ std::string without_colours(std::string_view text);
 // "<0.000010>" at the end of a line: the call's duration.
 bool duration_of(std::string_view text, uint64_t& ns);
 
-// Whether something follows the duration of a call, of which the scan stands behind the result.
+// Whether something follows the duration of a call, or what may be another call its result, behind
+// which the scan stands.
 bool ends_early(Scan& s);
 
 // Whether strace made up the result that the text stands behind, and made no call (-e inject).
