@@ -373,6 +373,11 @@ def test_a_program_writes_to_the_terminal_that_it_is_traced_on():
     found = text_of(["[pid     7] " + OPEN, '[pid     8] write(1, "4", 1 <unfinished ...>', '[pid     7] pread64(3, "", 16, 104', '[pid     9] write(1, "hello\\n", 6hello', ") = 0",
                      "[pid     8] <... write resumed>) = 1"])[0]
     assert "pread64" in found[1] and "offset=104)" in found[1], found
+    # What git diff writes looks like signals and ends at first.
+    diff = ['write(1, "--- a\\n+++ b\\n", 12--- a', "+++ b"]
+    same(calls([OPEN, *diff, ") = 12", "fsync(3) = 0"]), [SEEN, "write(fd=#2, count=12) = 12", "fsync(fd=#1) = 0"])
+    found, _ = text_of(["[pid     7] " + OPEN, "[pid     7] " + diff[0].replace("--- a", " <unfinished ...>"), "[pid     8] fsync(4) = 0", "--- a", "+++ b", "[pid     7] <... write resumed>) = 12", "[pid     7] fsync(3) = 0"])
+    assert not any("exit" in f for f in found) and 'fsync(fd=#1' in found[-1], found
     with Tmp() as tmp:
         path = os.path.join(tmp, "t.strace")
         with open(path, "w", encoding="ascii") as f:

@@ -420,8 +420,8 @@ feign_status Source::line(std::string_view text) {
   const char kind = rest.empty() ? '\0' : rest[0];
   if (doubtful_ != 0)
     if (const auto at = processes_.find(pid); at != processes_.end()) settles(*at->second, rest);
-  if (kind == '+' && rest.starts_with("+++ ")) return message(pid, time, rest.substr(4));
-  if (kind == '-' && rest.starts_with("--- ")) return FEIGN_OK;
+  if ((kind == '+' || kind == '-') && is_message(rest))
+    return kind == '+' ? message(pid, time, rest.substr(4)) : FEIGN_OK;
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
   // "… ...>", " > … [0x…]", "… +++", and few else
   if (rest.size() > 4 && (rest[rest.size() - 2] == '.' || rest.back() == ']' || rest.back() == '+'))
@@ -540,7 +540,7 @@ feign_status Source::goes_on(std::string_view text) {
   // A line of its own: what was begun has no end.
   Prefix other = prefix_;  // what is written may look like a time
   const bool own = other.read(s, pid, time) &&
-                   (s.take("+++ ") || s.take("--- ") || s.take("<... ") ||
+                   (is_message(s.rest()) || s.take("<... ") ||
                     (close != text.npos && trace_.arguments.is_known(name_of_call(s.rest())) &&
                      s.rest().substr(name_of_call(s.rest()).size()).starts_with('(')));
   if (own || (close == text.npos && (b.lost += text.size()) > kMost)) {

@@ -88,6 +88,11 @@ std::string_view result_of(std::string_view end) {
   return text.substr(0, text.find_first_of(" \t\r"));
 }
 
+bool is_message(std::string_view text) {
+  return (text.starts_with("+++ ") && text.ends_with(" +++")) ||
+         (text.starts_with("--- ") && text.ends_with(" ---"));
+}
+
 std::string_view first_of_write(std::string_view write) {
   const size_t quote = write.find(", \"");
   if (quote == write.npos) return {};

@@ -243,6 +243,10 @@ std::string_view result_of(std::string_view end);
 // What `write` writes first, up to what strace shows escaped.
 std::string_view first_of_write(std::string_view write);
 
+// Whether it is a signal or the end of a process: "--- SIGINT {…} ---", "+++ exited with 0 +++". (A
+// program may write "+++ b/file".)
+bool is_message(std::string_view text);
+
 // Whether the end of a call that was found, ") = 5", may be that of `write`, which wrote that many;
 // what the program wrote may hold other calls' ends.
 bool ends_write(std::string_view write, std::string_view end);
