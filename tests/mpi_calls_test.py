@@ -525,29 +525,37 @@ def test_ranks_that_share_a_process_begin_at_one_end_of_a_file():
                 assert ops["mpiio:MPI_File_seek"]["matched"] == 40 and os.path.getsize(f"{root}{there}/log") == 40000, (how, ops["mpiio:MPI_File_seek"])
 
 
+CALLED_BACK = """
+#include <mpi.h>
+#include <stdio.h>
+static MPI_Comm own;
+static int copies(MPI_Comm c, int key, void *extra, void *in, void *out, int *flag) {
+  MPI_Comm other;
+  MPI_Comm_dup(own, &other);
+  MPI_Comm_free(&other);
+  *(void **)out = in;
+  return *flag = 1, MPI_SUCCESS;
+}
+static void has_attribute(void) {  /* which MPI copies in an open */
+  int key;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_WORLD, key, &own);
+}
+"""
+
+
 def test_what_lies_in_an_open_after_a_call_that_it_called_back_for_is_in_it():
     """MPI copies attributes in an open, by a function of the program's that may call MPI: the open goes on behind that."""
     with Tmp() as tmp:
-        trace, there = recorded_where_it_works(tmp, 4, """
-            #include <mpi.h>
-            #include <stdio.h>
-            static MPI_Comm own;
-            static int copies(MPI_Comm c, int key, void *extra, void *in, void *out, int *flag) {
-              MPI_Comm other;
-              MPI_Comm_dup(own, &other);
-              MPI_Comm_free(&other);
-              *(void **)out = in;
-              return *flag = 1, MPI_SUCCESS;
-            }
+        trace, there = recorded_where_it_works(tmp, 4, CALLED_BACK + """
             int main(int argc, char **argv) {
               static char bytes[1000];
               MPI_File f;
-              int rank, key;
+              int rank;
               MPI_Init(&argc, &argv);
               MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-              MPI_Comm_dup(MPI_COMM_WORLD, &own);
-              MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
-              MPI_Comm_set_attr(MPI_COMM_WORLD, key, &key);
+              has_attribute();
               for (int i = 0; i < 40; ++i) {
                 MPI_File_open(MPI_COMM_WORLD, "log", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f);
                 MPI_Barrier(MPI_COMM_WORLD);
@@ -568,24 +576,11 @@ def test_what_lies_in_an_open_after_a_call_that_it_called_back_for_is_in_it():
 def test_who_makes_a_file_in_an_open_does_so_after_a_call_that_it_called_back_for_too():
     """The open was taken to be over when a function of the program's that MPI called in it had called MPI: who made its file was nobody."""
     with Tmp() as tmp:
-        trace, there = recorded_where_it_works(tmp, 4, """
-            #include <mpi.h>
-            #include <stdio.h>
-            static MPI_Comm own;
-            static int copies(MPI_Comm c, int key, void *extra, void *in, void *out, int *flag) {
-              MPI_Comm other;
-              MPI_Comm_dup(own, &other);
-              MPI_Comm_free(&other);
-              *(void **)out = in;
-              return *flag = 1, MPI_SUCCESS;
-            }
+        trace, there = recorded_where_it_works(tmp, 4, CALLED_BACK + """
             int main(int argc, char **argv) {
               MPI_File f;
-              int key;
               MPI_Init(&argc, &argv);
-              MPI_Comm_dup(MPI_COMM_WORLD, &own);
-              MPI_Comm_create_keyval(copies, MPI_COMM_NULL_DELETE_FN, &key, NULL);
-              MPI_Comm_set_attr(MPI_COMM_WORLD, key, &key);
+              has_attribute();
               for (int i = 0; i < 40; ++i) {
                 char name[20];
                 snprintf(name, sizeof name, "made.%d", i);
