@@ -106,18 +106,6 @@ bool at_start(const Call& call, std::string_view text, const Descriptors& table)
   }
 }
 
-// Whether the bracket of a call closes.
-bool closes(std::string_view text) {
-  Scan s(text);
-  s.p += name_of_call(text).size() + 1;
-  while (s.skip_argument())
-    if (s.take(')'))
-      return true;
-    else
-      ++s.p;
-  return false;
-}
-
 // Whether a call is about a lock that is given up.
 bool about_lock(const Claims& given_up, const Claims& call) {
   return call[0].name != 0 && std::any_of(given_up.begin(), given_up.end(),
@@ -319,18 +307,18 @@ feign_status Source::resumed(int64_t pid, std::string_view text) {
   return ended(p, whole);
 }
 
-// How much of what is written to the terminal, by this call or others that are under way, ends the
-// line, which then ended with a line of theirs.
-size_t Source::output_behind(std::string_view text, bool whole) const {
+// How much of what others write to the terminal, in calls that are under way, ends the line, which
+// then ended with a line of theirs.
+size_t Source::output_behind(std::string_view text) const {
   size_t longest = 0;
-  const auto look = [&](std::string_view write) {
-    if (!write.starts_with("write")) return;
-    const size_t at = output_at(text, write, coloured_, whole);
-    if (at != text.npos) longest = std::max(longest, text.size() - at);
-  };
-  look(text);
-  for (const auto& [pid, p] : processes_)
-    if (p->begun) look(p->call.text);
+  for (const auto& [pid, p] : processes_) {
+    const std::string_view write = p->call.text;
+    if (!p->begun || !write.starts_with("write(")) continue;
+    const std::string_view output = first_of_write(write);
+    if (output.size() <= longest || !text.ends_with(output)) continue;
+    const auto end = static_cast<size_t>(output.data() + output.size() - write.data());
+    if (write.substr(end).starts_with("\\n")) longest = output.size();
+  }
   return longest;
 }
 
@@ -366,7 +354,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
   const auto breaks = [&](std::string why) {
     if (place != nullptr || first_line != lines_->number()) return bad(why, first_line);
     broken_ = std::make_unique<Broken>();
-    broken_->text = text.substr(0, text.size() - output_behind(text, false));
+    broken_->text = text.substr(0, text.size() - output_behind(text));
     broken_->why = std::move(why);
     broken_->left_out = k.left_out;
     broken_->pid = p.pid;
@@ -374,13 +362,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     broken_->line = first_line;
     return FEIGN_OK;
   };
-  // What looks like its end may be in what is written.
-  const auto is_in_output = [&](size_t end) {
-    return place == nullptr && text.size() - output_behind(text, true) <= end;
-  };
-  if (const size_t end = k.call == nullptr ? end_of_call(text) : 0;
-      end == text.npos ||
-      (k.call == nullptr && terminal_.is_shared() && !closes(text) && is_in_output(end)))
+  if (k.call == nullptr && end_of_call(text) == text.npos)
     return breaks(std::string(name) + "(): " + kNoEnd);
   Held* const held = k.call == nullptr ? nullptr : place != nullptr ? place : &queue_.add();
   Arguments& arguments = trace_.arguments;
@@ -388,9 +370,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     std::string why = std::string(name) + "(): ", without;
     why += cut ? "there is no time behind its result, as there is elsewhere" : arguments.error();
     size_t end = end_of_call(text);
-    if (end != text.npos &&
-        (is_in_output(end) || (name == "write" && !ends_write(text, text.substr(end)))))
-      end = text.npos;
+    if (end != text.npos && name == "write" && !ends_write(text, text.substr(end))) end = text.npos;
     if (k.call->effect == Effect::kWrite && place == nullptr && !cut && end != text.npos &&
         arguments.error() != kLostNewline)
       without = without_output(text);

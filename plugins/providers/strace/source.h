@@ -233,7 +233,7 @@ class Source {
   feign_status unusual(std::string_view& text, std::string& memory);
   void check_clock(int64_t pid, uint64_t& time);
   feign_status requests(Held& first, int64_t accepted);
-  size_t output_behind(std::string_view text, bool whole) const;
+  size_t output_behind(std::string_view text) const;
   feign_status call(Process& p, uint64_t time, std::string_view text, uint64_t first_line,
                     Held* place);
   bool is_of_first(const Process& first, int64_t pid, std::string_view rest) const;

@@ -100,41 +100,6 @@ std::string_view first_of_write(std::string_view write) {
   return text.substr(0, text.find_first_of("\"\\", text.starts_with('\\') ? 1 : 0));
 }
 
-size_t output_at(std::string_view text, std::string_view write, bool coloured, bool whole) {
-  Scan s(write);
-  s.p += name_of_call(write).size();
-  if (!s.take('(') || !s.skip_argument()) return text.npos;
-  std::string first, piece;
-  bool cut = false;
-  while (!s.done() && !cut && first.find('\n') == first.npos) {
-    if (s.peek() != '"') {
-      ++s.p;
-      continue;
-    }
-    const char* const start = s.p + 1;
-    if (!s.skip_string()) return text.npos;
-    unescape({start, static_cast<size_t>(s.p - start) - 1}, piece);
-    first += piece;
-    cut = s.take("...");
-  }
-  const size_t newline = first.find('\n');
-  first.resize(std::min(newline, first.size()));
-  if (coloured) first = without_colours(first);
-  while (!first.empty() && (first.back() == ' ' || first.back() == '\t' || first.back() == '\r'))
-    first.pop_back();
-  if (first.empty()) return text.npos;
-  if (newline != first.npos) return text.ends_with(first) ? text.size() - first.size() : text.npos;
-  // Arguments show it, too.
-  for (Scan at(text); cut && !whole && !at.done();) {
-    if (at.rest().starts_with(first)) return text.size() - at.rest().size();
-    if (at.peek() != '"')
-      ++at.p;
-    else if (!at.skip_string())
-      break;
-  }
-  return text.npos;
-}
-
 bool ends_write(std::string_view write, std::string_view end) {
   const std::string_view result = result_of(end), count = count_of(write);
   if (!is_digit(result[0])) return true;

@@ -243,11 +243,6 @@ std::string_view result_of(std::string_view end);
 // What `write` writes first, up to what strace shows escaped.
 std::string_view first_of_write(std::string_view write);
 
-// Where the first line that `write` writes, a call of write() or writev() under way, ends `text`,
-// as a terminal shows it; npos if it does not, or the call writes no line. Of a line that strace
-// cuts the beginning tells, unless it has to be `whole`.
-size_t output_at(std::string_view text, std::string_view write, bool coloured, bool whole);
-
 // Whether it is a signal or the end of a process: "--- SIGINT {…} ---", "+++ exited with 0 +++". (A
 // program may write "+++ b/file".)
 bool is_message(std::string_view text);
