@@ -581,6 +581,35 @@ def test_a_number_that_a_thread_opens_was_free():
             assert all('path="/x/a"' in line for line in found if "] write(" in line), found
 
 
+def test_what_a_thread_opens_comes_before_whoever_uses_it():
+    """Who hands a descriptor on without a call computes on, and has its next line later than who got it; what was opened is what the name was when the call began."""
+    line = "1700000000.{:06d} {}".format
+    clone = "clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = {}".format
+    opens = lambda at, name, flags="O_RDWR|O_CREAT, 0644": line(at, f'openat(AT_FDCWD, "/x/{name}", {flags}) = 3')
+    close, write = (lambda at: line(at, "close(3) = 0")), (lambda at: line(at, 'write(3, "x", 1) = 1'))
+    first, joined, begin = line(100, "set_robust_list(0x7f, 24) = 0"), line(3000, "wait4(1, NULL, 0, NULL) = -1 ECHILD (No child processes)"), [opens(0, "c"), close(5), line(10, clone(8))]
+    threads = [line(50, clone(9)), line(60, clone(10))]
+    idle = [line(700000, "exit(0) = ?")]
+    for files, want in (
+            # Another thread writes, and closes, before the one that opened goes on, and a third one has the number then.
+            ({7: begin + threads, 8: [first, opens(1000, "a"), line(9000, "getpid() = 7"), *idle], 9: [first, write(2000), close(3000), *idle], 10: [first, opens(6000, "b"), write(6100), close(6200), *idle]},
+             "8 openat a, 9 write a, 9 close a, 10 openat b, 10 write b, 10 close b"),
+            # What threads opened, their process closes when it is alone; so a later one's number is free.
+            ({7: [*begin, joined, write(4000), close(5000), line(5500, clone(9)), write(21000), close(21100)], 8: [first, opens(300, "a"), line(2000, "exit(0) = ?")],
+              9: [line(6000, "set_robust_list(0x7f, 24) = 0"), opens(20000, "b"), line(29000, "getpid() = 7"), *idle]},
+             "8 openat a, 7 write a, 7 close a, 9 openat b, 7 write b, 7 close b"),
+            # Another file comes to the name later, …
+            ({7: [*begin, opens(20, "f"), close(22), opens(24, "n"), close(26), *threads], 8: [first, opens(1000, "f", "O_RDONLY"), line(6000, "fsync(3) = 0"), close(6100), *idle], 9: [first, line(2000, 'rename("/x/n", "/x/f") = 0'), *idle]},
+             "7 openat f, 7 close f, 7 openat n, 7 close n, 8 openat f, 9 rename n, 8 fsync f, 8 close f"),
+            # … or it is asked for after it was emptied.
+            ({7: begin + threads, 8: [first, opens(1000, "f", "O_WRONLY|O_CREAT|O_TRUNC, 0644"), write(6000), close(6100), *idle], 9: [first, line(2000, 'stat("/x/f", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0'), *idle]},
+             "8 openat f, 9 stat f, 8 write f, 8 close f")):
+        for took in ("", " <0.000005>"):
+            found, _ = text_of({f"t.{name}": [text + took * ("exit" not in text) for text in lines] for name, lines in files.items()}, name="t")
+            calls = [(m[1], m[2], m[3]) for text in found if (m := re.search(r'/(\d+)\] (openat|write|close|fsync|rename|stat)\(.*?path(?:name)?="/x/(\w)"', text))]
+            assert ", ".join(" ".join(c) for c in calls[2:]) == want, (calls, took)
+
+
 def test_who_waited_for_bytes_had_them_when_it_says():
     """With -T a wait that has no descriptors in it is over then, however long the process computes after it."""
     pipe = "<pipe:[72]>"

@@ -66,7 +66,8 @@ def test_two_calls_in_a_line_are_an_error():
             with open(path, "w", encoding="ascii", newline="") as f:
                 f.write(f"{OPEN}\n{OPEN}{between}close(3) = 0\nclose(3) = 0\n")
             refuses("info", path, text=r"t\.strace:2: openat\(\): more text behind its result: a lost newline, or")
-    # What strace itself says there.
+    # What strace itself says there, or somebody typed.
+    same(calls([OPEN, 'open("/g", O_RDONLY) = 4</a -> song(1).mp3>', "brk(0) = 0x1 as it was", "--- SIGCHLD {si_signo=SIGCHLD,"])[1:2], calls([OPEN, 'open("/g", O_RDONLY) = 4</a ->'])[1:2])
     same(calls([OPEN, "fcntl(3, F_GETFL) = 0x8000 (flags O_RDONLY|O_LARGEFILE)", 'open("/g", O_RDONLY) = -1 ENOENT (No such file or directory)', 'open("/h", O_RDONLY) = 4</h>(deleted)'])[1:],
          calls([OPEN, "fcntl(3, F_GETFL) = 0x8000", 'open("/g", O_RDONLY) = -1 ENOENT', 'open("/h", O_RDONLY) = 4</h (deleted)>'])[1:])
 

@@ -530,7 +530,8 @@ Result<std::unique_ptr<ShortForm>> ShortForm::load(void* handle, const std::stri
   self.initialised = status == 0;
   // What it did wrong comes before its status, which may only say that it was refused.
   if (self.announced_twice) return refused("init() called feign_register_plugin() more than once");
-  if (status != 0 && !self.nameless) return refused("init() returned " + std::to_string(status));
+  if (status != 0 && (self.announced != nullptr || !self.nameless))
+    return refused("init() returned " + std::to_string(status));
   if (self.announced == nullptr)
     return refused("init() did not call feign_register_plugin() with a plug-in that has a name");
   self.intents = self.announced->intents | self.layer_intents;

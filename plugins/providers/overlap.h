@@ -2,8 +2,8 @@
 // Of calls that overlap, the one that ended first need not have taken effect first. Where the
 // results tell, they count: who finds a name made was after whoever made it, who does not was
 // before, who found a directory with entries or without looked when it had them or had none, who
-// found the end of a file or a pipe read after those who got something, and who was refused a lock
-// asked while somebody had it.
+// found the end of a file or a pipe read after those who got something, who was refused a lock
+// asked while somebody had it, and who opens a number of threads' descriptors found it free.
 #pragma once
 
 #include <linux/futex.h>

@@ -466,13 +466,12 @@ inline bool fits(const Claims& claims) {
   return std::all_of(claims.begin(), claims.end(),
                      [](const Claim& c) { return fits(c.was, c.before); });
 }
-inline uint64_t bit_of(uint32_t name) {
-  return name != 0 ? UINT64_C(1) << (name * UINT32_C(0x9E3779B1) >> 26) : 0;
-}
 // Two that share no bit of these are about other names.
 inline uint64_t names_of(const Claims& claims) {
   uint64_t all = 0;
-  for (const Claim& c : claims) all |= bit_of(c.name) | bit_of(c.text);
+  for (const Claim& c : claims)
+    for (const uint32_t name : {c.name, c.text})
+      if (name != 0) all |= UINT64_C(1) << (name * UINT32_C(0x9E3779B1) >> 26);
   return all;
 }
 // Whether the call leaves something otherwise than it found it, or counts what there is.
@@ -486,6 +485,19 @@ inline bool clash(const Claims& a, const Claims& b) {
   return any_two(a, b, [](const Claim& one, const Claim& other) {
     return one.same(other) && !fits(one.after, other.before) && !fits(other.after, one.before);
   });
+}
+
+// Whether one is about a name of the other's, and both fit what they say if it came first.
+inline bool may_be_before(const Claims& first, const Claims& then) {
+  bool same = false;
+  for (size_t i = 0; i < kNames; ++i)
+    for (size_t k = 0; k < kNames; ++k) {
+      const Claim &f = first[i], &t = then[k];
+      if (!f.same(t)) continue;
+      if (!fits(t.was, f.before) || !fits(f.after, t.before)) return false;
+      same = true;
+    }
+  return same;
 }
 
 enum class Overtakes : uint8_t { kNo, kMay, kYes, kSurely };  // surely: before others that do, too

@@ -588,8 +588,9 @@ bool Arguments::words(const CallArg& arg, bool high_first, Scan& s, feign_activi
   s.blanks();
   if (!s.number(second)) return wrong("want two numbers");
   if (high_first) std::swap(first, second);
-  (arg.role == Role::kLength ? a.length : a.offset) =
-      static_cast<uint64_t>(first) | static_cast<uint64_t>(second) << 32;
+  uint64_t whole = static_cast<uint64_t>(first);
+  if (whole >> 32 == 0) whole |= static_cast<uint64_t>(second) << 32;  // else it is all of it
+  (arg.role == Role::kLength ? a.length : a.offset) = whole;
   return true;
 }
 

@@ -550,7 +550,7 @@ Descriptor Source::shows(Process& p, Held& h, Effect effect, uint64_t opens) {
     h.shown.lock = lock_at_close(table.at(closed), table.process(), closed);
   if (trace_.several) {
     const bool shared = p.descriptors->use_count() > 1 && (p.apart & CLONE_FILES) == 0;
-    h.shown.number = number_of(effect, a, h.values, shared ? table.process() : 0);
+    h.shown.number = number_of(effect, a, h.values, table.process(), shared);
   }
   if (h.shown.lock.what == Lock::kGot) trace_.locked.insert(h.shown.lock.file);
   if (const Left left = left_by(effect, a); left.handle != 0 && !reused)

@@ -65,6 +65,7 @@ class Provider {
   feign_status read(Source& source);
   feign_status find_next(size_t& at);
   size_t first_by(size_t at, uint64_t from, uint64_t until, Overtakes least);
+  bool opened_before(const Held& open, const Held& other) const;
   bool has_to_be_late(const Held& call) const;
   bool clashes(size_t at, uint64_t until) const;
   feign_status find_first(size_t& at);
@@ -450,6 +451,11 @@ feign_status Provider::find_next(size_t& at) {
   }
 }
 
+// Whether two may be about one thing.
+static bool about_one(const Held& a, const Held& b) {
+  return (a.names & b.names) != 0 || about_one(a.shown.number, b.shown.number);
+}
+
 // Which call came first: that at `at`, or one of those that began from then until then and have at
 // least such a reason.
 size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes least) {
@@ -459,17 +465,26 @@ size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes le
       [&](size_t i, size_t first) {
         Source& s = *running_[i];
         const uint64_t began = s.front().a.start_ns;
-        const bool overlaps = (s.front().names & running_[first]->front().names) != 0 &&
-                              began >= from && (began <= until || when(s) == when(best)) &&
-                              !waits(s);
+        const bool overlaps = began >= from && (began <= until || when(s) == when(best)) &&
+                              about_one(s.front(), running_[first]->front()) && !waits(s);
         return i == first || overlaps ? &s.front().claims : nullptr;
       },
       [&](size_t late, size_t early, Overtakes by_claims) {
+        if (opened_before(running_[late]->front(), running_[early]->front()))
+          by_claims = Overtakes::kYes;
         const Overtakes now = trace_.shared.overtakes(running_[late]->front().shown,
                                                       running_[early]->front().shown, by_claims);
         return now >= least ? now : Overtakes::kNo;
       },
       [&](size_t i) { return running_[i]->front().ended(); });
+}
+
+// Whether a call that opens was over before another one about its name by what its times say,
+// though it counts later: what it opened was that then.
+bool Provider::opened_before(const Held& open, const Held& other) const {
+  return open.shown.number.opens_one() && (open.order || other.order) &&
+         open.a.start_ns + open.a.duration_ns <= other.ended() &&
+         may_be_before(open.claims, other.claims) && !trace_.shared.is_taken(open.shown.number);
 }
 
 // Whether a call has to come later than its times say, as far as it may, whatever others say. A
@@ -485,9 +500,9 @@ bool Provider::clashes(size_t at, uint64_t until) const {
   if (has_to_be_late(mine)) return true;
   return std::any_of(running_.begin(), running_.end(), [&](const Source* s) {
     const Held& other = s->front();
-    return &other != &mine && mine.order && other.order && other.a.start_ns <= until &&
-           (other.names & mine.names) != 0 &&
-           (clash(mine.claims, other.claims) ||
+    return &other != &mine && other.a.start_ns <= until &&
+           ((mine.order && other.order && (other.names & mine.names) != 0 &&
+             clash(mine.claims, other.claims)) ||
             trace_.shared.clash(mine.shown.number, other.shown.number));
   });
 }
@@ -498,15 +513,19 @@ feign_status Provider::find_first(size_t& at) {
     if (const feign_status status = find_next(at); status < 0 || running_.size() < 2) return status;
     Held& best = running_[at]->front();
     const uint64_t ended = best.ended();
-    bool order = false, others = false;  // matters, are about what it is about
+    // It matters, others are about what it is about, or about its number.
+    bool order = false, others = false, numbers = false;
     for (const Source* s : running_) {
       const Held& other = s->front();
       if (other.a.start_ns > ended + kLate) continue;
       order |= other.order;
-      others |= &other != &best && (other.names & best.names) != 0;
+      if (&other == &best) continue;
+      others |= (other.names & best.names) != 0;
+      numbers |= about_one(other.shown.number, best.shown.number);
     }
     trace_.there.look_up(best.claims);
-    if (!order || (!others && !has_to_be_late(best))) return FEIGN_OK;
+    numbers |= trace_.shared.is_taken(best.shown.number);
+    if (!numbers && (!order || (!others && !has_to_be_late(best)))) return FEIGN_OK;
     if (const size_t first = first_by(at, 0, ended, Overtakes::kMay);
         first != at || best.until != 0) {
       at = first;

@@ -235,11 +235,9 @@ feign_status Source::fill() {
     if (first->complete) next_ = &*first;
   }
   const Shown& shown = next_->shown;
-  next_->names =
-      ends_process(*next_) ? UINT64_MAX : names_of(next_->claims) | bits_of(shown.number);
+  next_->names = ends_process(*next_) ? UINT64_MAX : names_of(next_->claims);
   next_->order = changes(next_->claims) || trace_.is_about_lock(shown.lock) ||
-                 shown.number.opens_one() || shown.tail.what == Tail::kRead ||
-                 shown.tail.on_bytes() || shown.tail.cuts();
+                 shown.tail.what == Tail::kRead || shown.tail.on_bytes() || shown.tail.cuts();
   return waited();
 }
 
@@ -270,6 +268,8 @@ bool Source::waits_for_others(const feign_activity& a) const {
   return feign::waits(effect) && !counts_from_start(effect);
 }
 
+// Without -T, a call that opens is over when its thread goes on, as far as nobody is on what it
+// opened before.
 // Who waited for others was waiting until they had done that. Without -T nothing else tells how
 // long; with it the call may have been over later than its times say (ended_by), which matters of
 // messages: the descriptors in them are those that were sent.

@@ -89,6 +89,9 @@ std::string_view result_of(std::string_view end) {
 }
 
 bool is_message(std::string_view text) {
+  for (const char* const how :
+       {"--- SIG", "--- stopped", "+++ exited", "+++ killed", "+++ superseded"})
+    if (text.starts_with(how)) return true;
   return (text.starts_with("+++ ") && text.ends_with(" +++")) ||
          (text.starts_with("--- ") && text.ends_with(" ---"));
 }
@@ -144,13 +147,24 @@ bool duration_of(std::string_view text, uint64_t& ns) {
   return true;
 }
 
+// Whether a call follows, or part of one, or a number, as behind dtruss's results.
+static bool is_another_call(std::string_view text) {
+  const auto is_number = [](char c) { return is_digit(c) || c == '.' || c == ':'; };
+  bool number = false;
+  Scan s(text.substr(std::min(text.find_first_not_of(" \t\r"), text.size())));
+  if (s.take("[pid"))
+    while (!s.done() && !s.take(']')) ++s.p;
+  for (; s.at_blank() || is_number(s.peek()); ++s.p) number |= !s.at_blank();
+  if (s.done()) return number;
+  const std::string_view name = name_of_call(s.rest());
+  return s.take("<... ") || (!name.empty() && s.rest().substr(name.size()).starts_with('(') &&
+                             end_of_call(s.rest()) != text.npos);
+}
+
 bool ends_early(Scan& s) {
   if (s.peek() == '<' && !s.skip_angle()) return false;
   const std::string_view rest = s.rest();
-  const std::string_view text = rest.substr(std::min(rest.find_first_not_of(" \t\r"), rest.size()));
-  if (!text.empty() &&
-      (is_digit(text[0]) || (text[0] >= 'a' && text[0] <= 'z') || text.starts_with("[pid")))
-    return true;
+  if (is_another_call(rest)) return true;
   const size_t open = rest.find(" <");
   if (open == rest.npos) return false;
   Scan time(rest.substr(open + 2));

@@ -260,8 +260,8 @@ std::string without_colours(std::string_view text);
 // "<0.000010>" at the end of a line: the call's duration.
 bool duration_of(std::string_view text, uint64_t& ns);
 
-// Whether something follows the duration of a call, or what may be another call its result, behind
-// which the scan stands.
+// Whether another call follows the result of one, behind which the scan stands, or anything its
+// duration.
 bool ends_early(Scan& s);
 
 // Whether strace made up the result that the text stands behind, and made no call (-e inject).
