@@ -37,6 +37,7 @@ int init(int argc, char* argv[]) {
   return 0;
 #elif BREAK == FAILS
   feign_register_plugin(&plugin);
+  (void)feign_register_plugin(NULL); /* nor is what comes then forgotten */
   return 42;
 #else
   return feign_register_plugin(&plugin);
