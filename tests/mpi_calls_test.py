@@ -496,24 +496,31 @@ def test_a_file_is_not_looked_for_before_all_have_come_to_its_open():
                 assert ops["access"]["mismatched"] == 0 and ops["mpiio:MPI_File_open"]["matched"] == 12, (how, ops["mpiio:MPI_File_open"])
 
 
+APPEND = """
+#include <mpi.h>
+static void append(int times) {  /* all ranks, to one end */
+  static char bytes[1000];
+  MPI_File f;
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < times; ++i) {
+    MPI_File_open(MPI_COMM_WORLD, "log", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_seek(f, rank * 1000, MPI_SEEK_CUR);
+    MPI_File_write(f, bytes, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&f);
+  }
+}
+"""
+
+
 def test_ranks_that_share_a_process_begin_at_one_end_of_a_file():
     """Each opens it for itself: who went on from an open with MPI_MODE_APPEND made it longer for who opened it later."""
     with Tmp() as tmp:
-        trace, there = recorded_where_it_works(tmp, 4, """
-            #include <mpi.h>
+        trace, there = recorded_where_it_works(tmp, 4, APPEND + """
             int main(int argc, char **argv) {
-              static char bytes[1000];
-              MPI_File f;
-              int rank;
               MPI_Init(&argc, &argv);
-              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-              for (int i = 0; i < 10; ++i) {
-                MPI_File_open(MPI_COMM_WORLD, "log", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f);
-                MPI_Barrier(MPI_COMM_WORLD);
-                MPI_File_seek(f, rank * 1000, MPI_SEEK_CUR);
-                MPI_File_write(f, bytes, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
-                MPI_File_close(&f);
-              }
+              append(10);
               MPI_Finalize();
               return 0;
             }
@@ -548,21 +555,11 @@ static void has_attribute(void) {  /* which MPI copies in an open */
 def test_what_lies_in_an_open_after_a_call_that_it_called_back_for_is_in_it():
     """MPI copies attributes in an open, by a function of the program's that may call MPI: the open goes on behind that."""
     with Tmp() as tmp:
-        trace, there = recorded_where_it_works(tmp, 4, CALLED_BACK + """
+        trace, there = recorded_where_it_works(tmp, 4, CALLED_BACK + APPEND + """
             int main(int argc, char **argv) {
-              static char bytes[1000];
-              MPI_File f;
-              int rank;
               MPI_Init(&argc, &argv);
-              MPI_Comm_rank(MPI_COMM_WORLD, &rank);
               has_attribute();
-              for (int i = 0; i < 40; ++i) {
-                MPI_File_open(MPI_COMM_WORLD, "log", MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL, &f);
-                MPI_Barrier(MPI_COMM_WORLD);
-                MPI_File_seek(f, rank * 1000, MPI_SEEK_CUR);
-                MPI_File_write(f, bytes, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
-                MPI_File_close(&f);
-              }
+              append(40);
               MPI_Finalize();
               return 0;
             }

@@ -187,10 +187,23 @@ HANDLED = r"""
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+static volatile pid_t opener;
+static int is_in_open(void) {
+  char name[64], text[16] = "";
+  snprintf(name, sizeof name, "/proc/self/task/%d/syscall", opener);
+  int fd = open(name, O_RDONLY);
+  if (read(fd, text, sizeof text - 1) <= 0) return 1; /* it cannot be told here */
+  close(fd);
+  return atoi(text) == SYS_openat;
+}
 static void handler(int s) { (void)s; close(open("handled", O_WRONLY | O_CREAT, 0644)); }
 static void* opens(void* a) {
+  opener = gettid();
   int fd = open("late", O_WRONLY | O_CREAT, 0644);
   if (write(fd, "late", 4) != 4) _exit(1);
   close(fd);
@@ -200,7 +213,7 @@ int main(void) {
   pthread_t thread;
   signal(SIGUSR1, handler);
   pthread_create(&thread, 0, opens, 0);
-  usleep(500000);
+  for (int i = 0; i < 1000 && (opener == 0 || !is_in_open()); ++i) usleep(1000);
   pthread_kill(thread, SIGUSR1); /* comes as the open is over */
   if (fork() == 0) _exit(write(open("child", O_WRONLY | O_CREAT, 0644), "child", 5) != 5);
   wait(0);

@@ -452,7 +452,7 @@ feign_status Provider::find_next(size_t& at) {
 }
 
 // Whether two may be about one thing.
-static bool about_one(const Held& a, const Held& b) {
+bool about_one(const Held& a, const Held& b) {
   return (a.names & b.names) != 0 || about_one(a.shown.number, b.shown.number);
 }
 

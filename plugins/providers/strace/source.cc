@@ -268,11 +268,10 @@ bool Source::waits_for_others(const feign_activity& a) const {
   return feign::waits(effect) && !counts_from_start(effect);
 }
 
-// Without -T, a call that opens is over when its thread goes on, as far as nobody is on what it
-// opened before.
 // Who waited for others was waiting until they had done that. Without -T nothing else tells how
-// long; with it the call may have been over later than its times say (ended_by), which matters of
-// messages: the descriptors in them are those that were sent.
+// long, nor when a call that opens a number of threads' descriptors was over, though before whoever
+// is on that; with it the call may have been over later than its times say (ended_by), which
+// matters of messages: the descriptors in them are those that were sent.
 feign_status Source::waited() {
   const bool has_sent =
       posix_calls()[next_->a.op].effect == Effect::kReceive && !next_->values.empty();

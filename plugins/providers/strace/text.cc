@@ -147,8 +147,10 @@ bool duration_of(std::string_view text, uint64_t& ns) {
   return true;
 }
 
+namespace {
+
 // Whether a call follows, or part of one, or a number, as behind dtruss's results.
-static bool is_another_call(std::string_view text) {
+bool is_another_call(std::string_view text) {
   const auto is_number = [](char c) { return is_digit(c) || c == '.' || c == ':'; };
   bool number = false;
   Scan s(text.substr(std::min(text.find_first_not_of(" \t\r"), text.size())));
@@ -160,6 +162,8 @@ static bool is_another_call(std::string_view text) {
   return s.take("<... ") || (!name.empty() && s.rest().substr(name.size()).starts_with('(') &&
                              end_of_call(s.rest()) != text.npos);
 }
+
+}  // namespace
 
 bool ends_early(Scan& s) {
   if (s.peek() == '<' && !s.skip_angle()) return false;
