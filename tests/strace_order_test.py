@@ -351,6 +351,63 @@ def test_files_without_times_are_in_the_order_of_forks_and_waits():
                     assert "VFORK" not in makes and "vfork" not in makes or found[1] == "rmdir", (lines, found)
 
 
+def names_of(files, of="mkdir"):
+    """What was made, in the order in which it was."""
+    return re.findall(of + '\\(pathname="/([^"]*)"', "\n".join(text_of(files, name="t")[0]))
+
+
+def test_files_without_times_are_in_the_order_of_messages():
+    """Who has read something from a pipe or a socket came after whoever wrote that, also by duplicates, in threads and where all wait for messages of which nothing is seen."""
+    fork, made, over = "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 8", 'mkdir("%s", 0700) = 0', "exit_group(0) = ?"
+    thread = "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8"
+    pipes = ["pipe([3, 4]) = 0", "pipe2([5, 6], O_CLOEXEC) = 0"]
+    pair = ["socketpair(AF_UNIX, SOCK_STREAM, 0, [3, 5]) = 0", "dup2(3, 4) = 4", "dup(5) = 6"]
+    for begin, mine, its in ((pipes, (4, 5), (3, 6)), (pair, (4, 3), (5, 6))):
+        for makes in fork, thread:
+            first = [*begin, makes, made % "a", f'write({mine[0]}, "xy", 2) = 2', f'read({mine[1]}, "z", 1) = 1', made % "c", f'write({mine[0]}, "x", 1) = 1', f'read({mine[1]}, "z", 1) = 1', made % "e"]
+            second = [f'read({its[0]}, "x", 1) = 1', f'read({its[0]}, "y", 1) = 1', made % "b", f'write({its[1]}, "z", 1) = 1', f"splice({its[0]}, NULL, 9, NULL, 1, 0) = 1", made % "d", f"sendfile({its[1]}, 9, NULL, 1) = 1", "exit(0) = ?"]
+            for time in "", "     0.000011 ", "12:00:00 ":
+                for numbers in (7, 8), (9, 8):
+                    files = {f"t.{pid}": [time + line for line in of] for pid, of in zip(numbers, (first, second))}
+                    assert names_of(files) == list("abcde"), files
+    # By address; what is looked at stays there; who connects to others, or has others' messages, waits for nobody.
+    for at in '{sa_family=AF_UNIX, sun_path="%ss"}, 110', "{sa_family=AF_INET, sin_port=htons(77), sin_addr=inet_addr(\"%s127.0.0.1\")}, 16":
+        address, relative = at % "/x/" if "/" not in at and "UNIX" in at else at % "", at % ""
+        client = ["socket(AF_UNIX, SOCK_STREAM, 0) = 3", f"connect(3, {address}) = 0", made % "b", 'sendto(3, "x", 1, 0, NULL, 0) = 1', 'recvfrom(3, "y", 1, 0, NULL, NULL) = 1', made % "d", over]
+        server = ['recvfrom(9, "x", 1, 0, NULL, NULL) = 1', "connect(8, {sa_family=AF_INET, sin_port=htons(53), sin_addr=inet_addr(\"8.8.8.8\")}, 16) = 0", "socket(AF_UNIX, SOCK_STREAM, 0) = 3", made % "a",
+                  f"bind(3, {relative}) = 0", "listen(3, 5) = 0", f"accept(3, NULL, NULL) = 4", 'recvfrom(4, "x", 1, MSG_PEEK, NULL, NULL) = 1', 'recvfrom(4, "x", 1, 0, NULL, NULL) = 1', made % "c", 'sendto(4, "y", 1, 0, NULL, 0) = 1', over]
+        for numbers in (7, 8), (8, 7):
+            files = {f"t.{pid}": of for pid, of in zip(numbers, (client, server))}
+            assert names_of(files) == list("abcd"), (files, names_of(files))
+
+
+def test_files_without_times_are_in_the_order_in_which_processes_were_numbered():
+    made, over = 'mkdir("%s", 0700) = 0', "exit_group(0) = ?"
+    for first, second, third in (8, 9, 10), (8, 4, 5):  # numbers begin again at some time
+        files = {"t.7": [f"fork() = {first}", f"fork() = {third}", over], f"t.{first}": [made % "a", f"fork() = {second}", over], f"t.{second}": [made % "b", over], f"t.{third}": [made % "c", over]}
+        order = re.findall(r"/(\d+)\] fork\(.* = (\d+) <", "\n".join(text_of(files, name="t")[0]))
+        assert order == [("7", str(first)), (str(first), str(second)), ("7", str(third))], order
+
+
+def test_files_without_times_are_in_an_order_in_which_locks_were_had_and_refused():
+    lock, over = ['openat(AT_FDCWD, "lk", O_RDWR|O_CREAT, 0666) = 3'], "exit_group(0) = ?"
+    for get, give_up in (("flock(3, LOCK_EX|LOCK_NB)", "flock(3, LOCK_UN)"), *((f"fcntl(3, F_SETLK, {{l_type=F_{how}LCK, l_whence=SEEK_SET, l_start=0, l_len=0}})" for how in ("WR", "UN")),)):
+        had, given_up = f"{get} = 0", f"{give_up} = 0"
+        files = {"t.7": ["fork() = 8", *lock, had, "pipe([4, 5]) = 0", "fork() = 9", 'read(4, "x", 1) = 1', 'mkdir("a", 0700) = 0', given_up, over],
+                 "t.8": [*lock, f"{get} = -1 EAGAIN (Resource temporarily unavailable)", had, 'mkdir("b", 0700) = 0', over], "t.9": ['write(5, "x", 1) = 1', over]}
+        assert names_of(files) == ["a", "b"], files
+
+
+def test_files_without_times_have_what_is_found_after_whoever_made_it():
+    over = "exit_group(0) = ?"
+    exists = "-1 EEXIST (File exists)"
+    for makes, finds in (("openat(AT_FDCWD, \"x\", O_RDWR|O_CREAT|O_EXCL, 0600) = 3", "openat(AT_FDCWD, \"x\", O_RDONLY) = 3"), ('mkdir("x", 0700) = 0', f'mkdir("x", 0700) = {exists}'),
+                         ('mkdir("x", 0700) = 0', 'openat(AT_FDCWD, "x/y", O_WRONLY|O_CREAT, 0600) = 3')):
+        for made in ["fork() = 8"], ["fork() = 8", 'stat("x", 0x1) = -1 ENOENT (No such file or directory)']:
+            files = {"t.7": [*made, finds, 'mkdir("b", 0700) = 0', over], "t.8": ['mkdir("a", 0700) = 0', makes, over]}
+            assert [name for name in names_of(files) if name != "x"] == ["a", "b"], files
+
+
 def test_files_without_times_of_threads_that_another_ends_come_before():
     """exit_group() comes when the other threads of its process have made their calls, and not when those of others have."""
     files = {"t.9": ["clone(child_stack=NULL, flags=SIGCHLD) = 11", THREAD, "exit_group(0) = ?", OVER], "t.10": [OPEN, "fsync(3) = 0", OVER], "t.11": ["fsync(1) = 0", "exit_group(0) = ?", OVER]}

@@ -72,6 +72,7 @@ class Account {
     return std::max(by_claims, tails_.overtakes(late.tail, early.tail));
   }
   bool got_from(const Lock& l, const Lock& given_up) const { return locks_.got_from(l, given_up); }
+  bool fits(const Lock& l) const { return locks_.fits(l); }
   bool is_taken(const Number& n) const { return numbers_.is_taken(n); }
   bool clash(const Number& a, const Number& b) const { return numbers_.clash(a, b); }
 

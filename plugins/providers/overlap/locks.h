@@ -107,6 +107,12 @@ class Locks {
         if (const auto at = held_.find(uint64_t{l.file} << 1 | record); at != held_.end())
           (void)give_up(at);
   }
+  // Whether it can be had, or be refused, now.
+  bool fits(const Lock& l) const {
+    static const std::vector<Lock> kNobody;
+    const auto at = held_.find(key(l));
+    return fits(at != held_.end() ? at->second : kNobody, l);
+  }
   // Whether `late`, which ended after `early`, took effect before it: only so could each be had, or
   // be refused.
   bool overtakes(const Lock& late, const Lock& early) const {

@@ -114,6 +114,27 @@ bool about_lock(const Claims& given_up, const Claims& call) {
 
 }  // namespace
 
+Socket socket_of(Effect effect, std::string_view call, const feign_host* host) {
+  constexpr std::string_view kAddresses[] = {"sun_path=", "sin_port=", "sin6_port="};
+  Socket socket;
+  if (effect == Effect::kReceive) socket.peeks = call.find("MSG_PEEK") != call.npos;
+  if (effect != Effect::kBind && effect != Effect::kConnect && effect != Effect::kAccept)
+    return socket;
+  if (const int64_t fd = raw_number(call, 0); fd >= 0) socket.handle = FEIGN_FD(fd);
+  if (effect == Effect::kAccept) return socket;
+  for (const std::string_view kind : kAddresses)
+    if (const size_t at = call.find(kind); at != call.npos) {
+      std::string_view address = call.substr(at + kind.size());
+      address = address.substr(0, address.find_first_of(",}"));
+      if (kind == kAddresses[0] && address.find('/') != address.npos)
+        address.remove_prefix(address.rfind('/') + 1);  // from wherever it is
+      else if (address.starts_with('"'))
+        address.remove_prefix(1);
+      socket.address = host->intern(host, address.data(), address.size());
+    }
+  return socket;
+}
+
 feign_status Source::unfinished(int64_t pid, uint64_t time, std::string_view text) {
   Process& p = process(pid);
   if (!p.seen) begins(p);
@@ -435,6 +456,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     h.a.offset *= 4096;
   if (k.call->effect == Effect::kFcntl) h.a.flags = lock_command(h.a.flags);
   const Effect e = k.call->effect;
+  if (trace_.several && !prefix_.is_exact()) h.socket = socket_of(e, text, host);
   // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
   p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
   if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;

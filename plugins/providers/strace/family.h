@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Several files (strace -ff) without exact times: who made whom and who waited for whom tells which
-// of their calls came first; of threads, who was joined. (Who woke whom at a futex would say more
-// of them, but most of what they tell each other shows in no call: that made as much worse as
-// better.)
+// Several files (strace -ff) without exact times: who made whom, who waited for whom and who told
+// whom something (messages.h) tells which of their calls came first; of threads, who was joined.
+// (Who woke whom at a futex would say more of them, but most of what they tell each other shows in
+// no call: that made as much worse as better.)
 #pragma once
 
 #include <linux/futex.h>
@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "feign.h"
+#include "providers/strace/messages.h"
 #include "providers/strace/source.h"
 #include "trace/effects.h"
 
@@ -23,41 +25,79 @@ namespace feign::strace {
 
 class Family {
  public:
-  // One file a process; `made`: those that a call in the trace makes.
-  void add(Source& process, bool made) { members_[process.pid()] = {&process, !made}; }
-
-  // Whether the next call of it comes after one of another process that is still to come.
-  bool waits(Source& process) {
-    const Member& m = members_[process.pid()];
-    if (!m.begun || (m.runs_in != 0 && !is_over(m.runs_in) && !members_[m.runs_in].left))
-      return true;
-    if (ends_group(process.front()) && others_go_on(process, m.group)) return true;
-    const int64_t of = waited_for(process.front());
-    return of > 0 && of != process.pid() && !is_over(of);
+  // What the files tell when they are looked through: calls in them make that process, or a name
+  // that was not there, as it is given.
+  void will_make_process(int64_t process) { made_.insert(process); }
+  void will_make(uint32_t name) { ++names_[name]; }
+  Messages& messages() { return messages_; }
+  bool tells_nothing() const {
+    return made_.empty() && names_.empty() && !messages_.will_any_come();
   }
 
-  // The next call of it comes now.
-  void goes_on(Source& process) {
+  // One file a process, which begins at once or when a call makes it.
+  void expects(int64_t process) {
+    members_[process];
+    if (!is_made(process)) oldest_ = std::min(oldest_, process);
+  }
+  bool is_made(int64_t process) const { return made_.contains(process); }
+  void begins(Source& process) {
+    Member& m = members_[process.pid()];
+    m.source = &process;
+    if (!m.ends) m.ends = std::make_shared<Messages::Ends>();
+  }
+  // Processes are numbered as they are made, and from the first numbers on again some day.
+  int64_t turn_of(int64_t process) const {
+    return process < oldest_ ? process + (int64_t{1} << 32) : process;
+  }
+
+  // Whether the next call of it comes after one of another process that is still to come; the
+  // process whose turn it is to be made is `next_turn`. Who waits for a message, for its turn, for
+  // a name, or as a lock is not what it was found to be, goes first where all wait: not all is
+  // seen.
+  enum class Wait : uint8_t { kNone, kMessage, kProcess, kLast };
+  Wait waits(Source& process, const Account& shared, const Names& there, int64_t next_turn) {
+    const Member& m = members_[process.pid()];
+    if (m.runs_in != 0 && !is_over(m.runs_in) && !members_[m.runs_in].left) return Wait::kProcess;
+    if (ends_group(process.front()) && others_go_on(process, m.group)) return Wait::kProcess;
+    const int64_t of = waited_for(process.front());
+    if (of > 0 && of != process.pid() && !is_over(of)) return Wait::kProcess;
+    const feign_activity& a = process.front().a;
+    if (makes_process(posix_calls()[a.op].effect) && a.result > 0 && next_turn < turn_of(a.result))
+      return Wait::kMessage;
+    const bool fits = shared.fits(process.front().shown.lock) &&
+                      !finds_what_is_made_later(process.front().claims, there);
+    return fits && !messages_.is_early(process.front(), *m.ends) ? Wait::kNone : Wait::kMessage;
+  }
+
+  // The next call of it comes now. Who is made by it, 0 if nobody is.
+  int64_t goes_on(Source& process) {
     const feign_activity& a = process.front().a;
     Member& m = members_[process.pid()];
-    m.begun = true;
     m.runs_in = 0;
     const Effect e = posix_calls()[a.op].effect;
     if (e == Effect::kExec && a.result == 0) m.left = true;
-    if (a.result <= 0 || !makes_process(e) || !members_.contains(a.result)) return;
-    members_[a.result].begun = true;
+    messages_.note(process.front(), *m.ends);
+    for (const Claim& c : process.front().claims)
+      if (c.before == There::kNo && c.after == There::kYes)
+        if (const auto left = names_.find(as_given(c)); left != names_.end() && left->second != 0)
+          --left->second;
+    if (a.result <= 0 || !makes_process(e) || !members_.contains(a.result)) return 0;
+    members_[a.result].ends = (a.flags & static_cast<uint32_t>(CLONE_FILES)) != 0
+                                  ? m.ends
+                                  : std::make_shared<Messages::Ends>(*m.ends);
     if ((a.flags & static_cast<uint32_t>(CLONE_THREAD)) != 0) {
       if (m.group == 0) joins(m, process.pid());
       joins(members_[a.result], m.group);
     }
     if (e == Effect::kVfork || (a.flags & static_cast<uint32_t>(CLONE_VFORK)) != 0)
       m.runs_in = a.result;
+    return a.result;
   }
 
  private:
   struct Member {
     Source* source = nullptr;
-    bool begun = false;
+    std::shared_ptr<Messages::Ends> ends;
     bool left = false;    // the memory of its maker: it called exec
     int64_t runs_in = 0;  // the process that has its memory until then (vfork)
     int64_t group = 0;    // it is a thread of, if there are several
@@ -81,6 +121,17 @@ class Family {
              return next != Effect::kExit && next != Effect::kExitGroup;
            });
   }
+  static uint32_t as_given(const Claim& c) { return c.text != 0 ? c.text : c.name; }
+  bool finds_what_is_made_later(Claims claims, const Names& there) const {
+    const auto later = [&](const Claim& c) {
+      const auto left = names_.find(as_given(c));
+      return c.before == There::kYes && left != names_.end() && left->second != 0;
+    };
+    if (std::none_of(claims.begin(), claims.end(), later)) return false;
+    there.look_up(claims);
+    return std::any_of(claims.begin(), claims.end(),
+                       [&](const Claim& c) { return later(c) && c.was != There::kYes; });
+  }
   // Who is over when the call ends, 0 if it tells of nobody.
   static int64_t waited_for(const Held& h) {
     const Effect e = posix_calls()[h.a.op].effect;
@@ -93,10 +144,14 @@ class Family {
   }
   bool is_over(int64_t pid) const {
     const auto at = members_.find(pid);
-    return at == members_.end() || at->second.source->empty();
+    return at == members_.end() || (at->second.source != nullptr && at->second.source->empty());
   }
 
-  std::unordered_map<int64_t, Member> members_;  // stay where they are
+  Messages messages_;
+  std::unordered_set<int64_t> made_;              // by calls that some file has
+  std::unordered_map<uint32_t, uint32_t> names_;  // that are to be made, how often
+  int64_t oldest_ = INT64_MAX;                    // of who is not made
+  std::unordered_map<int64_t, Member> members_;   // stay where they are
   std::unordered_map<int64_t, std::vector<const Member*>> groups_;
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,22 +56,6 @@ class Provider {
   feign_status next(size_t want, feign_sink* out);
 
  private:
-  feign_status find_overhead(const std::vector<std::string>& files);
-  void find_cwd(const std::string& file, bool alone);
-  void find_midnight();
-  void find_family();
-  uint64_t when(const Source& source) const;
-  bool waits(Source& source) { return family_ && family_->waits(source); }
-  feign_status begin();
-  feign_status read(Source& source);
-  feign_status find_next(size_t& at);
-  size_t first_by(size_t at, uint64_t from, uint64_t until, Overtakes least);
-  bool opened_before(const Held& open, const Held& other) const;
-  bool has_to_be_late(const Held& call) const;
-  bool clashes(size_t at, uint64_t until) const;
-  feign_status find_first(size_t& at);
-  void says_what_lacks() const;
-
   struct File {
     std::string path;
     uint32_t number;
@@ -80,6 +65,26 @@ class Provider {
     bool next_day = false;
   };
 
+  feign_status find_overhead(const std::vector<std::string>& files);
+  void find_cwd(const std::string& file, bool alone);
+  void find_midnight();
+  feign_status find_family();
+  uint64_t when(const Source& source) const;
+  Family::Wait waits(Source& source) {
+    if (!family_) return Family::Wait::kNone;
+    return family_->waits(source, trace_.shared, trace_.there,
+                          unborn_.empty() ? INT64_MAX : unborn_.begin()->first);
+  }
+  feign_status begin(const File& file);
+  feign_status read(Source& source);
+  feign_status find_next(size_t& at);
+  size_t first_by(size_t at, uint64_t from, uint64_t until, Overtakes least);
+  bool opened_before(const Held& open, const Held& other) const;
+  bool has_to_be_late(const Held& call) const;
+  bool clashes(size_t at, uint64_t until) const;
+  feign_status find_first(size_t& at);
+  void says_what_lacks() const;
+
   Options options_;
   Trace trace_;
   std::vector<std::unique_ptr<Source>> sources_;
@@ -88,9 +93,13 @@ class Provider {
   // process may have open.
   std::vector<Source*> running_;
   std::vector<File> later_;
+  // … those of processes that calls of others make, in the order in which these come: they begin
+  // then, if times do not tell when that is.
+  std::map<int64_t, File> unborn_;
   Source* popped_ = nullptr;  // the one whose call came last: its next one is not read yet
   bool begun_ = false, lacks_said_ = false;
-  std::unique_ptr<Family> family_;  // if times do not tell the order of several processes
+  bool exact_ = true;               // each file's times tell when its calls were
+  std::unique_ptr<Family> family_;  // … if not, what calls say of that
   bool origin_known_ = false;       // of several files
   uint64_t origin_ = 0;
 };
@@ -137,7 +146,7 @@ feign_status Provider::start() {
     return trace_.host->fail(
         trace_.host, FEIGN_ERR_ARGUMENT,
         ("cwd=" + std::string(options_.cwd) + ": want an absolute path").c_str());
-  bool dated = count > 1, exact = true;  // when each begins
+  bool dated = count > 1;  // when each begins
   bool any_rank = false;
   std::string empty;
   for (size_t i = 0; i < count; ++i) {
@@ -163,14 +172,14 @@ feign_status Provider::start() {
     }
     Prefix prefix(file.pid);
     dated = dated && prefix.begins_at(*head, file.begins);
-    exact = exact && prefix.is_exact();
+    exact_ = exact_ && (prefix.is_exact() || file.rank >= 0);
     later_.push_back(std::move(file));
   }
   if (any_rank && !empty.empty())
     return trace_.host->fail(trace_.host, FEIGN_ERR_ARGUMENT,
                              (empty + ": is empty, want a rank's trace, as the others").c_str());
   if (dated) find_midnight();
-  if (!dated || !exact)
+  if (!dated || !exact_)
     for (File& file : later_) file.begins = 0;
   std::stable_sort(later_.begin(), later_.end(),
                    [](const File& a, const File& b) { return a.begins < b.begins; });
@@ -384,22 +393,24 @@ feign_status Provider::find_overhead(const std::vector<std::string>& files) {
 }
 
 // What several files of -ff say of the order of their calls, if their times do not.
-void Provider::find_family() {
-  if (sources_.size() == 1 || std::all_of(sources_.begin(), sources_.end(), [](const auto& s) {
-        return s->rank() >= 0 || s->empty() || s->is_exact();
-      }))
-    return;
-  std::unordered_set<int64_t> made;
-  for (const auto& source : sources_) {
-    if (source->empty()) continue;  // it made nobody, and is closed
-    if (!can_be_read_again(source->path())) return;
-    auto input = Input::open(source->path());
-    if (!input) return;
-    Source(trace_, std::make_unique<Lines>(std::move(*input)), 0, -1, 1).children(made);
+feign_status Provider::find_family() {
+  if (exact_ || later_.size() < 2) return FEIGN_OK;
+  auto family = std::make_unique<Family>();
+  for (const File& file : later_) {
+    if (!can_be_read_again(file.path)) return FEIGN_OK;
+    auto input = Input::open(file.path);
+    if (!input)
+      return trace_.host->fail(trace_.host, input.error().code(), input.error().text().c_str());
+    Source(trace_, std::make_unique<Lines>(std::move(*input)), 0, -1, 1).look_ahead(*family);
   }
-  if (made.empty()) return;
-  family_ = std::make_unique<Family>();
-  for (auto& source : sources_) family_->add(*source, made.contains(source->pid()));
+  if (family->tells_nothing()) return FEIGN_OK;
+  family_ = std::move(family);
+  for (const File& file : later_) family_->expects(file.pid);
+  for (File& file : later_)
+    if (family_->is_made(file.pid))
+      unborn_.try_emplace(family_->turn_of(file.pid), std::move(file));
+  std::erase_if(later_, [](const File& file) { return file.path.empty(); });
+  return FEIGN_OK;
 }
 
 // When its next call comes, as far as its times say.
@@ -407,18 +418,21 @@ uint64_t Provider::when(const Source& source) const {
   return family_ && !source.is_dated() ? 0 : source.when();
 }
 
-// The next file begins.
-feign_status Provider::begin() {
-  const File file = std::move(later_.back());
-  later_.pop_back();
+feign_status Provider::begin(const File& file) {
   auto input = Input::open(file.path);
   if (!input)
     return trace_.host->fail(trace_.host, input.error().code(), input.error().text().c_str());
   sources_.push_back(std::make_unique<Source>(trace_, std::make_unique<Lines>(std::move(*input)),
                                               file.number, file.rank, file.pid));
-  running_.push_back(sources_.back().get());
-  if (file.next_day) running_.back()->is_of_next_day();
-  return read(*running_.back());
+  Source& source = *sources_.back();
+  // In the order of files, if these have one of their own.
+  running_.insert(
+      std::find_if(running_.begin(), running_.end(),
+                   [&](const Source* s) { return family_ && s->number() > source.number(); }),
+      &source);
+  if (file.next_day) source.is_of_next_day();
+  if (family_) family_->begins(source);
+  return read(source);
 }
 
 // Its next call; none is left if it is over.
@@ -433,21 +447,30 @@ feign_status Provider::read(Source& source) {
 feign_status Provider::find_next(size_t& at) {
   if (Source* const source = std::exchange(popped_, nullptr); source != nullptr)
     if (const feign_status status = read(*source); status < 0) return status;
-  while (!later_.empty() && later_.back().begins == 0)
-    if (const feign_status status = begin(); status < 0) return status;
-  if (!std::exchange(begun_, true)) find_family();
-  at = 0;
-  auto soonest = std::pair{true, UINT64_MAX};  // whether it waits, when it comes
-  for (size_t i = 0;;) {
-    for (; i < running_.size(); ++i)
+  if (!std::exchange(begun_, true))
+    if (const feign_status status = find_family(); status < 0) return status;
+  for (;;) {
+    auto soonest = std::pair{Family::Wait::kLast, UINT64_MAX};  // whether it waits, when it comes
+    at = 0;
+    for (size_t i = 0; i < running_.size(); ++i)
       if (const auto now = std::pair{waits(*running_[i]), when(*running_[i])}; now < soonest) {
         soonest = now;
         at = i;
       }
-    if (later_.empty() ||
-        (!running_.empty() && later_.back().begins > running_[at]->front().ended()))
+    File next;
+    if (!later_.empty()) {
+      if (later_.back().begins != 0 && !running_.empty() &&
+          later_.back().begins > running_[at]->front().ended())
+        return FEIGN_OK;
+      next = std::move(later_.back());
+      later_.pop_back();
+    } else if (!unborn_.empty() && soonest.first >= Family::Wait::kProcess) {
+      next = std::move(unborn_.begin()->second);  // who made it did not tell
+      unborn_.erase(unborn_.begin());
+    } else {
       return FEIGN_OK;
-    if (const feign_status status = begin(); status < 0) return status;
+    }
+    if (const feign_status status = begin(next); status < 0) return status;
   }
 }
 
@@ -466,7 +489,8 @@ size_t Provider::first_by(size_t at, uint64_t from, uint64_t until, Overtakes le
         Source& s = *running_[i];
         const uint64_t began = s.front().a.start_ns;
         const bool overlaps = began >= from && (began <= until || when(s) == when(best)) &&
-                              about_one(s.front(), running_[first]->front()) && !waits(s);
+                              about_one(s.front(), running_[first]->front()) &&
+                              waits(s) == Family::Wait::kNone;
         return i == first || overlaps ? &s.front().claims : nullptr;
       },
       [&](size_t late, size_t early, Overtakes by_claims) {
@@ -581,7 +605,9 @@ feign_status Provider::next(size_t want, feign_sink* out) {
       return FEIGN_END;
     }
     Source* const best = running_[at];
-    if (family_) family_->goes_on(*best);
+    if (family_)
+      if (auto child = unborn_.extract(family_->turn_of(family_->goes_on(*best))); !child.empty())
+        if (const feign_status status = begin(child.mapped()); status < 0) return status;
     Held& next = best->front();
     trace_.there.note(posix_calls()[next.a.op].effect, next.claims, next.a, trace_.host);
     trace_.shared.note(next.shown);

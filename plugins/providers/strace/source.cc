@@ -6,7 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
+
+#include "providers/strace/family.h"
 
 namespace feign::strace {
 namespace {
@@ -564,20 +567,43 @@ feign_status Source::gives_up() {
   return FEIGN_OK;
 }
 
-// The processes that its calls make.
-void Source::children(std::unordered_set<int64_t>& out) {
+// What its calls make: processes, names, and sockets' addresses and connections.
+void Source::look_ahead(Family& family) {
+  constexpr std::string_view kAny[] = {"fork(", "clone", "bind(", "connect(", "O_EXCL", "mkdir"};
   std::string_view text;
   for (auto got = lines_->next(text); got && *got; got = lines_->next(text)) {
-    if (text.find("fork(") == text.npos && text.find("clone") == text.npos) continue;
+    if (std::none_of(std::begin(kAny), std::end(kAny),
+                     [&](std::string_view name) { return text.find(name) != text.npos; }))
+      continue;
     Scan s(text);
-    int64_t pid, child;
+    int64_t pid, told = -1;
     uint64_t time;
     if (!prefix_.read(s, pid, time)) continue;
     const std::string_view rest = s.rest();
     const Known k = trace_.arguments.known(name_of_call(rest));
     const size_t end = end_of_call(rest);
-    if (k.call == nullptr || !makes_process(k.call->effect) || end == rest.npos) continue;
-    if (Scan result(result_of(rest.substr(end))); result.number(child)) out.insert(child);
+    if (k.call == nullptr || end == rest.npos) continue;
+    Scan result(result_of(rest.substr(end)));
+    (void)result.number(told);
+    switch (const Effect e = k.call->effect) {
+      case Effect::kBind:
+      case Effect::kConnect:
+        if (told >= 0 || rest.find(" EINPROGRESS", end) != rest.npos)
+          family.messages().will_come(e, socket_of(e, rest, trace_.host).address);
+        break;
+      case Effect::kOpen:
+      case Effect::kMkdir: {
+        const size_t quote = rest.find('"');
+        Scan name(quote != rest.npos ? rest.substr(quote) : "");
+        if (e == Effect::kOpen && rest.find("O_EXCL") == rest.npos) break;
+        if (const char* const start = name.p + 1; told >= 0 && !name.done() && name.skip_string())
+          family.will_make(
+              trace_.arguments.text_of({start, static_cast<size_t>(name.p - start) - 1}));
+        break;
+      }
+      default:
+        if (makes_process(e) && told > 0) family.will_make_process(told);
+    }
   }
 }
 

@@ -27,6 +27,15 @@
 namespace feign::strace {
 
 struct Process;
+class Family;
+
+// What a call on a socket says of it besides its arguments.
+struct Socket {
+  uint32_t handle = 0;   // of who binds or listens
+  uint32_t address = 0;  // that it is bound or connected to: a path's last name, or a port
+  bool peeks = false;    // what is received stays there
+};
+Socket socket_of(Effect effect, std::string_view call, const feign_host* host);
 
 // A call that holds its place, or that is complete and waits behind one that does.
 //
@@ -56,6 +65,7 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
+  Socket socket;              // in files whose times do not tell the order
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool likely = false;        // its result is right, unless its thread was ended in it
@@ -200,7 +210,7 @@ class Source {
   bool empty() const { return next_ == nullptr; }
   void close() { lines_ = nullptr; }
   uint64_t pauses(uint64_t most_lines, TracerTime& out);
-  void children(std::unordered_set<int64_t>& out);
+  void look_ahead(Family& family);
   // When the front took effect, by the clock of the trace.
   uint64_t when() const;
   // When the front was over for sure: strace tells when it saw a call begin, but counts how long it
