@@ -145,6 +145,9 @@ def test_who_was_killed_before_a_call_is_in_the_trace():
     lines = [f"7 {made}", "7 kill(8, SIGKILL) = 0", "8 +++ killed by SIGKILL +++", "7 wait4(8, NULL, 0, NULL) = 8"]
     assert replayed(lines)[0]["notes"] == []
     assert len(replayed([line for line in lines if "+++" not in line])[0]["notes"]) == 1  # it was not traced
+    started = lines[:1] + ['8 execve("/p", ["p"], 0x1) = 0'] + lines[1:]  # and before the first one of its program
+    assert replayed(started)[0]["notes"] == []
+    assert len(replayed([line for line in started if "+++" not in line])[0]["notes"]) == 1
     with Tmp() as tmp:
         for name, text in ("7", [f"1.000000 {made}", "1.200000 wait4(8, NULL, 0, NULL) = 8"]), ("8", ["1.100000 +++ killed by SIGKILL +++"]):
             with open(os.path.join(tmp, "t." + name), "w", encoding="utf-8") as f:

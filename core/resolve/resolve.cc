@@ -309,7 +309,8 @@ const char* Resolve::apply(Record& r) {
   looks_for_makers(a, effect);
   comes(a, stream, effect);
   Thread& t = threads_[stream];
-  if (!unseen) t.starts = effect == Effect::kExec && a.result >= 0;
+  // An end that the input has (strace: "+++ killed") shows that all before it is there, too.
+  if (!unseen || a.place != 0) t.starts = effect == Effect::kExec && a.result >= 0;
   names_.links_lead_from(t.place->root);
   recorded_ = stream;
   own_mounts_ = t.place->mounts;
