@@ -764,6 +764,12 @@ def test_by_strace():
         r = feign("record", "--tracer", "strace", "-o", trace, "--", "sh", "-c", "echo a > a; exit 3", cwd=tmp)
         assert r.status == 3, r.err
         assert feign("info", trace, "--json").status == 0 and sorted(os.listdir(tmp)) == ["a", "t.feign"]
+        # It has the name that it was called by, wherever it is found.
+        os.symlink("/bin/sh", os.path.join(tmp, "here"))
+        for name, path, named in (("sh", os.environ["PATH"], "sh"), ("/bin/sh", os.environ["PATH"], "/bin/sh"), ("here", os.environ["PATH"] + ":", "./here")):
+            r = feign("record", "--tracer", "strace", "-o", trace, "--", name, "-c", "echo $0", cwd=tmp, env=dict(os.environ, PATH=path))
+            assert r.out == named + "\n", (name, path, r)
+        os.remove(os.path.join(tmp, "here"))
         # What is there already is somebody's.
         with open(trace + ".strace", "w", encoding="utf-8") as f:
             f.write("mine")

@@ -623,7 +623,10 @@ Result<Recorded> by_strace(const RecordOptions& o, const std::string& program, S
   // the user's own. -q: no words of its own but that a process ended, which no call tells of one
   // that is killed.
   command.insert(command.end(), {"-e", "abbrev=execve", "-q", "--"});
-  command.push_back(program);
+  // A program may say the name that it was called by. strace finds it as we did, but for what $PATH
+  // does not say.
+  const bool found = getenv("PATH") != nullptr && !program.starts_with("./");
+  command.push_back(found ? o.command.front() : program);
   command.insert(command.end(), o.command.begin() + 1, o.command.end());
   auto status = run(*strace, command, signals);
   if (!status) return std::move(status.error());
