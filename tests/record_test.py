@@ -1184,6 +1184,30 @@ def test_threads_that_wait_cost_little_as_the_trace_is_written():
             assert took[1] < times * took[0], (how, took)
 
 
+def test_what_was_never_given_out_is_no_record_where_no_holes_are_told():
+    """As of FUSE: a file without any, with what look like chunks where none can be."""
+    needs_capture()
+    with Tmp() as tmp:
+        trace = os.path.join(tmp, "t.feign")
+        assert feign("record", "--keep-raw", "-o", trace, "--", "sh", "-c", "echo a > f; cat f", cwd=tmp).status == 0
+        with open(trace + ".raw/records", "r+b") as f:
+            f.seek(72)
+            given = int.from_bytes(f.read(8), "little")
+            f.seek(2648)
+            first = int.from_bytes(f.read(8), "little")
+            f.seek(0)
+            whole = f.read(given)
+            chunks = bytearray(whole[first:])
+            for at in range(0, len(chunks), 4096):
+                if chunks[at:at + 4] == b"CHNK":
+                    chunks[at + 8] += 9   # other lanes
+            f.seek(0)
+            f.write(whole + chunks)
+            f.truncate()
+        counts = [feign("info", name, "--json").json()["activities"] for name in (trace, trace + ".raw")]
+        assert counts[0] == counts[1], counts
+
+
 def test_damaged_recording():
     """Whatever the raw folder holds, reading it ends with a trace or an error."""
     needs_capture()

@@ -53,12 +53,15 @@ feign_status Provider::read_records(const std::string& path, size_t number) {
     return fail("map " + path + ": " + strerror(errno), FEIGN_ERR_IO);
   }
   const auto* const data = static_cast<const uint8_t*>(map);
-  const auto size = static_cast<size_t>(st.st_size);
+  auto size = static_cast<size_t>(st.st_size);
   maps_.emplace_back(map, size);
-  // Holes are not read: what was never given out is no data.
+  // Holes are not read: what was never given out is no data. A file system that tells of none
+  // (FUSE, NFS before 4.2) has it read to where the count of what was given out says.
+  const auto first = static_cast<off_t>(host.control.first);
+  if (const off_t hole = lseek(fd, first, SEEK_HOLE); hole < 0 || hole >= st.st_size)
+    size = std::min<size_t>(size, host.control.bytes);
   size_t at = 0;
-  for (off_t from = lseek(fd, static_cast<off_t>(host.control.first), SEEK_DATA);
-       from >= 0 && from < st.st_size;) {
+  for (off_t from = lseek(fd, first, SEEK_DATA); from >= 0 && from < st.st_size;) {
     off_t to = lseek(fd, from, SEEK_HOLE);
     if (to < 0) to = st.st_size;
     for (at = std::max(at, static_cast<size_t>(from) / kUnit * kUnit);
