@@ -590,6 +590,10 @@ def test_refusals():
         refuses("record", "-o", trace, "--", "", text="'': no such program")
         refuses("record", "-o", trace, "--", tmp, text="Is a directory")
         refuses("record", "-o", os.path.join(tmp, "n" * 252), "--", "touch", trace, text="File name too long")  # that of its .raw
+        # No memory: nothing is left that would be there already.
+        limited = shutil.which("prlimit")
+        r = subprocess.run([limited, "--data=9000000", FEIGN, "record", "-o", trace, "--", "touch", trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False) if limited else None
+        assert r is None or not os.path.exists(trace + ".raw"), r
         os.mkdir(trace + ".raw")
         refuses("record", "-o", trace, "--", "true", text="is there already")
         assert not os.path.exists(trace)

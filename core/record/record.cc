@@ -699,6 +699,7 @@ Result<void> RawFolder::open(const std::string& name, const RecordOptions& o) {
   const bool again = mkdir(name.c_str(), 0777) != 0;
   if (again && errno != EEXIST) return errno_error("mkdir " + name, errno);
   std::array<char, 4096> real{};
+  path = name;
   if (realpath(name.c_str(), real.data()) == nullptr) return errno_error(name, errno);
   path = real.data();
   if (path.size() > 380)
@@ -795,35 +796,33 @@ Result<Recorded> record_command(const RecordOptions& o) {
                                          r.raw + " " + o.output +
                                          "\" makes a trace of it; remove it then");
   RawFolder folder;
-  if (auto made = folder.open(r.raw, o); !made) {
-    if (!folder.path.empty()) remove_raw(r.raw);
-    rmdir(r.raw.c_str());  // if it is empty
-    return std::move(made.error());
-  }
+  // Of a command that did not begin nothing is left. (What is open has a name still on FUSE.)
+  struct Leftovers {
+    RawFolder& folder;
+    bool remain = false;
+    ~Leftovers() {
+      if (remain || folder.path.empty()) return;
+      folder.close();
+      remove_raw(folder.path);
+    }
+  } leftovers{folder};
+  if (auto made = folder.open(r.raw, o); !made) return std::move(made.error());
   r.raw = folder.path;
   // Once more, without what was recorded to find out.
   const uint64_t start = start_cost(folder);
   remove_raw(r.raw, true);
-  if (auto made = folder.open(r.raw, o); !made) {
-    remove_raw(r.raw);
-    return std::move(made.error());
-  }
+  if (auto made = folder.open(r.raw, o); !made) return std::move(made.error());
   folder.control->start = start;
   const PageGuard guard(folder.control);
   g_control = folder.control;
   auto status = run_recorded(*program, o.command, signals, folder);
   g_control = nullptr;
-  if (!status) {
-    remove_raw(r.raw);
-    return std::move(status.error());
-  }
+  if (!status) return std::move(status.error());
   r.status = *status;
   const feign_control& c = *folder.control;
-  if (c.magic != FEIGN_CAPTURE_MAGIC) {
-    remove_raw(r.raw);
+  if (c.magic != FEIGN_CAPTURE_MAGIC)
     return Error(FEIGN_ERR_IO, "the command overwrote or cut short " + r.raw +
                                    "/records, to which it was recorded");
-  }
   r.anything = c.processes != 0;
   r.notes.insert(r.notes.end(), folder.notes.begin(), folder.notes.end());
   auto removed = folder.put_back();
@@ -833,6 +832,7 @@ Result<Recorded> record_command(const RecordOptions& o) {
     r.notes.push_back("the command removed " + r.raw +
                       ": programs that it started afterwards are not in the trace");
   r.gaps = gaps_of(c);
+  leftovers.remain = true;
   return r;
 }
 
