@@ -362,7 +362,8 @@ def test_files_without_times_are_in_the_order_of_messages():
     thread = "clone(child_stack=0x1, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD) = 8"
     pipes = ["pipe([3, 4]) = 0", "pipe2([5, 6], O_CLOEXEC) = 0"]
     pair = ["socketpair(AF_UNIX, SOCK_STREAM, 0, [3, 5]) = 0", "dup2(3, 4) = 4", "dup(5) = 6"]
-    for begin, mine, its in ((pipes, (4, 5), (3, 6)), (pair, (4, 3), (5, 6))):
+    events = ["eventfd2(0, EFD_CLOEXEC) = 3", "eventfd2(0, 0) = 5"]
+    for begin, mine, its in ((pipes, (4, 5), (3, 6)), (pair, (4, 3), (5, 6)), (events, (3, 5), (3, 5))):
         for makes in fork, thread:
             first = [*begin, makes, made % "a", f'write({mine[0]}, "xy", 2) = 2', f'read({mine[1]}, "z", 1) = 1', made % "c", f'write({mine[0]}, "x", 1) = 1', f'read({mine[1]}, "z", 1) = 1', made % "e"]
             second = [f'read({its[0]}, "x", 1) = 1', f'read({its[0]}, "y", 1) = 1', made % "b", f'write({its[1]}, "z", 1) = 1', f"splice({its[0]}, NULL, 9, NULL, 1, 0) = 1", made % "d", f"sendfile({its[1]}, 9, NULL, 1) = 1", "exit(0) = ?"]
@@ -379,6 +380,20 @@ def test_files_without_times_are_in_the_order_of_messages():
         for numbers in (7, 8), (8, 7):
             files = {f"t.{pid}": of for pid, of in zip(numbers, (client, server))}
             assert names_of(files) == list("abcd"), (files, names_of(files))
+
+
+def test_files_without_times_are_in_the_order_of_signals():
+    """Who has had a signal comes after whoever sent it; who is told that a child has ended, after that. Of others than these nothing is known."""
+    made, over, came = 'mkdir("%s", 0700) = 0', "exit_group(0) = ?", "--- %s {si_signo=%s, si_code=%s, si_pid=%d, si_uid=0} ---"
+    user = lambda pid, code="SI_USER": came % ("SIGUSR1", "SIGUSR1", code, pid)
+    for kill, tells in ("kill(%d, SIGUSR1) = 0", "SI_USER"), ("tgkill(%d, %d, SIGUSR1) = 0", "SI_TKILL"):
+        send = lambda to: kill % ((to,) * kill.count("%d"))
+        files = {"t.7": ["fork() = 8", made % "a", send(8), user(8, tells), made % "c", send(8), user(8, tells), made % "e", over],
+                 "t.8": [user(7, tells), made % "b", send(7), user(7, tells), made % "d", send(7), over]}
+        assert names_of(files) == list("abcde"), files
+    child = {"t.8": [made % "a", over]}
+    for signal, order in ((came % ("SIGCHLD", "SIGCHLD", "CLD_EXITED", 8), "ab"), (user(8), "ab"), (user(99), "ba"), (came % ("SIGCHLD", "SIGCHLD", "CLD_STOPPED", 8), "ba")):
+        assert names_of({"t.7": ["fork() = 8", signal, made % "b", over], **child}) == list(order), signal
 
 
 def test_files_without_times_are_in_the_order_in_which_processes_were_numbered():

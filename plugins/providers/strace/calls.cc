@@ -421,6 +421,13 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     // The shortest calls take next to nothing without a tracer.
     if (k.left_out->passed != FEIGN_WAITED && trace_.estimated)
       p.overhead += std::min(quicker, trace_.tracer.of(quicker));
+    if (k.left_out->why == std::string_view("signals") && is_one_of_unordered() &&
+        result_of(text.substr(end_of_call(text))) == "0")
+      for (const size_t argument : {1, 0})  // tgkill(7, 8, …, kill(8, …
+        if (const int64_t to = raw_number(text, argument); to != -1) {
+          p.signals.sent.push_back(to);
+          break;
+        }
     host->left_out(host, p.stream, k.left_out->name, k.left_out->why, duration, k.left_out->passed);
     return FEIGN_OK;
   }
@@ -456,7 +463,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     h.a.offset *= 4096;
   if (k.call->effect == Effect::kFcntl) h.a.flags = lock_command(h.a.flags);
   const Effect e = k.call->effect;
-  if (trace_.several && !prefix_.is_exact()) h.socket = socket_of(e, text, host);
+  if (is_one_of_unordered()) h.socket = socket_of(e, text, host);
   // Entries of a directory are shorter in 32 bits: how many bytes they took cannot be compared.
   p.narrow = e != Effect::kExec && (p.narrow || k.narrow);
   if (p.narrow && name == "getdents" && h.a.result >= 0) h.a.marks |= FEIGN_NO_RESULT;
@@ -491,6 +498,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     if (p.ends != &h) released(h);
     (void)shows(p, h, e, p.call.opens);
   }
+  h.signals = std::exchange(p.signals, {});
   if (e == Effect::kClone || e == Effect::kUnshare || e == Effect::kSetns)
     trace_.other_pids |= h.a.result >= 0 && (h.a.flags & CLONE_NEWPID) != 0;
   if (e == Effect::kUnshare && h.a.result >= 0) {

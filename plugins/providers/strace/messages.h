@@ -82,6 +82,9 @@ class Messages {
           ends[FEIGN_FD(call.values[1])].reads = last_way_;
         }
         break;
+      case Effect::kEventfd:
+        ends[FEIGN_FD(a.result)] = {new_way(), last_way_};
+        break;
       case Effect::kWrite:
       case Effect::kSend:
         if (own.writes != 0) ways_[own.writes].written += bytes;

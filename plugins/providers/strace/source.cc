@@ -422,8 +422,11 @@ feign_status Source::line(std::string_view text) {
   const char kind = rest.empty() ? '\0' : rest[0];
   if (doubtful_ != 0)
     if (const auto at = processes_.find(pid); at != processes_.end()) settles(*at->second, rest);
-  if ((kind == '+' || kind == '-') && is_message(rest))
-    return kind == '+' ? message(pid, time, rest.substr(4)) : FEIGN_OK;
+  if ((kind == '+' || kind == '-') && is_message(rest)) {
+    if (kind == '+') return message(pid, time, rest.substr(4));
+    if (is_one_of_unordered()) signal_came(process(pid), rest);
+    return FEIGN_OK;
+  }
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
   // "… ...>", " > … [0x…]", "… +++", and few else
   if (rest.size() > 4 && (rest[rest.size() - 2] == '.' || rest.back() == ']' || rest.back() == '+'))
@@ -442,6 +445,19 @@ feign_status Source::line(std::string_view text) {
 bool Source::is_of_first(const Process& first, int64_t pid, std::string_view rest) const {
   if (pid == first.pid || trace_.began_in.contains(pid) || processes_.contains(pid)) return false;
   return first.begun ? rest.starts_with("<... ") : making_.empty() && trace_.began_in.size() > 1;
+}
+
+// "--- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=7, …} ---"
+void Source::signal_came(Process& p, std::string_view message) {
+  const auto says = [&](std::string_view what) { return message.find(what) != message.npos; };
+  constexpr std::string_view kFrom = "si_pid=";
+  Scan s(message.substr(std::min(message.find(kFrom), message.size())));
+  int64_t from = 0;
+  if (!s.take(kFrom) || !s.number(from)) return;
+  if (says("CLD_EXITED") || says("CLD_KILLED") || says("CLD_DUMPED"))
+    p.signals.ended.push_back(from);
+  else if (says("SI_USER") || says("SI_TKILL") || says("SI_QUEUE"))
+    p.signals.came.push_back(from);
 }
 
 // "+++ … +++": a process ended, or a thread of it took its place.
@@ -470,6 +486,7 @@ feign_status Source::message(int64_t pid, uint64_t time, std::string_view text) 
     if (const feign_status status = never_ends(p); status < 0) return status;
     has_ended(p, time);
     Held& exit = queue_.add();
+    exit.signals = std::exchange(p.signals, {});
     // Killed, it gave up nothing before. (Its last thread does, if it has several.)
     if (descriptors(p).use_count() == 1) (void)closes_locked(p, exit);
     descriptors(p).reset();

@@ -37,6 +37,12 @@ struct Socket {
 };
 Socket socket_of(Effect effect, std::string_view call, const feign_host* host);
 
+// Signals since the call before: which processes they were sent to, who sent those that came, and
+// who had ended by then.
+struct Signals {
+  std::vector<int64_t> sent, came, ended;
+};
+
 // A call that holds its place, or that is complete and waits behind one that does.
 //
 // queue_.add() gives it the last place. There it stays, complete at once or when its end is shown,
@@ -65,7 +71,8 @@ struct Held {
   bool from_start = false;  // it took effect when it started
   Claims claims;
   Shown shown;
-  Socket socket;              // in files whose times do not tell the order
+  Socket socket;              // in files whose times do not tell the order,
+  Signals signals;            // … too
   uint32_t open = 0;          // calls under way that may have taken effect before it
   std::vector<Held*> rivals;  // those that have ended since
   bool likely = false;        // its result is right, unless its thread was ended in it
@@ -156,6 +163,7 @@ struct Process {
   Held* maker = nullptr;  // the place of the call that made it, if that is shown later
   // Its last call, if its result is likely another stop's, until its next line tells.
   Held* doubtful = nullptr;
+  Signals signals;  // that belong to its next call
 };
 
 // What the files of a trace share.
@@ -241,6 +249,8 @@ class Source {
   void settles(Process& p, std::string_view next);
   bool waits();
   feign_status unusual(std::string_view& text, std::string& memory);
+  bool is_one_of_unordered() const { return trace_.several && !prefix_.is_exact(); }
+  void signal_came(Process& p, std::string_view message);
   void check_clock(int64_t pid, uint64_t& time);
   feign_status requests(Held& first, int64_t accepted);
   size_t output_behind(std::string_view text) const;
