@@ -145,15 +145,19 @@ class Family {
            });
   }
   static uint32_t as_given(const Claim& c) { return c.text != 0 ? c.text : c.name; }
+  // Whether a call finds a name that is still to be made, or something in a directory that is
+  // empty.
   bool finds_what_is_made_later(Claims claims, const Names& there) const {
     const auto later = [&](const Claim& c) {
+      if (c.holds == Claim::kSomething) return true;
       const auto left = names_.find(as_given(c));
       return c.before == There::kYes && left != names_.end() && left->second != 0;
     };
     if (std::none_of(claims.begin(), claims.end(), later)) return false;
     there.look_up(claims);
-    return std::any_of(claims.begin(), claims.end(),
-                       [&](const Claim& c) { return later(c) && c.was != There::kYes; });
+    return std::any_of(claims.begin(), claims.end(), [&](const Claim& c) {
+      return !c.finds(c.held) || (c.was != There::kYes && c.holds != Claim::kSomething && later(c));
+    });
   }
   // Who is over when the call ends, 0 if it tells of nobody.
   static int64_t waited_for(const Held& h) {
