@@ -168,6 +168,15 @@ def test_every_form_says_the_same():
         assert r.status == 0 and r.json()["bytes_written"] == 137, r.err
 
 
+def test_an_attribute_without_a_value_says_nothing():
+    """It is printed with nothing behind its name, and is no 0."""
+    with Tmp() as tmp:
+        printed = trace(tmp, b"".join(b'14:51:40.00000000%d 0.0000000001 (((1,2,3),1),%d,1) POSIX  %s = 0\n' % (i, i, what) for i, what in enumerate((
+            b'open(POSIX/descriptor/filename="/f", POSIX/hints/openFlags=66, POSIX/descriptor/filehandle=5)',
+            b"write(POSIX/quantity/BytesToWrite=100, POSIX/descriptor/filehandle=5, POSIX/quantity/BytesWritten=)"))))
+        assert "write(fd=#1, count=100) = ?" in text_of(tmp, printed)[1], text_of(tmp, printed)
+
+
 def test_records_at_the_end_of_calls_are_put_in_order():
     with Tmp() as tmp:
         # fileno was inside fopen, and inside fclose by what it says of its parents only.
@@ -309,6 +318,9 @@ def test_damaged_files():
         says(text.replace(b"6 7 /data/f", b"6 99999999999 /data/f"), r"record 1 at byte \d+: a text of 99999999999 bytes")
         line = b"14:51:40.000000001 0.0000000005 (((1,2,3),1),1,1) POSIX  close(POSIX/descriptor/filehandle=5) = 0\n"
         for bad, what in ((line.replace(b"0.00", b"x.00"), "want HH:MM:SS.NANO"), (line.replace(b"(((1", b"((1"), "want HH:MM"),
+                          (line.replace(b"=5)", b"=abc)"), "\"abc\": want a number of at most 64 bits"), (line.replace(b"=5)", b"=5x)"), "\"5x\": want a number"),
+                          (line.replace(b"=5)", b"=99999999999999999999)"), "\"9{20}\": want a number"), (line.replace(b"14:", b"24:"), "want HH:MM:SS"),
+                          (line.replace(b":51:", b":60:"), "want HH:MM:SS"), (line.replace(b":40.", b":61."), "want HH:MM:SS"),
                           (line.replace(b"= 0", b"= x"), "want the error's number"), (line.replace(b"=5)", b"=5"), "a value that does not end|want \"\\) = "),
                           (line[:70] + b"\n", "want ATTRIBUTE=VALUE|INTERFACE"), (line[:-1] + b" (((1,2\n", "want parents' ids")):
             refuses("info", trace(tmp, line + bad), "--provider", "siox", text=f"activities\\.dat:2: .*({what})")

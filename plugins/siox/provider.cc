@@ -542,6 +542,7 @@ void Provider::keep(Source& source, const Known& call, const siox::Record& r) {
 Said Provider::read(Names& names, const siox::Record& r) {
   Said said;
   for (const siox::Attribute& a : r.attributes) {
+    if (a.type == siox::kNothing) continue;
     switch (says(names, a.id)) {
       case Says::kAsked:
         said.asked = a.number;

@@ -84,7 +84,7 @@ class Line {
       Attribute& a = r.attributes.emplace_back();
       a.id = names_.attribute_number(rest_.substr(0, equals));
       rest_ = rest_.substr(equals + 1);
-      if (const char* why = rest_.starts_with('"') ? quoted(a, texts) : value(a)) return why;
+      if (const char* why = rest_.starts_with('"') ? quoted(a, texts) : value(a, texts)) return why;
       passes(", ");
     }
     return passes(") = ") ? nullptr : "want \") = ERROR\" after the attributes";
@@ -121,19 +121,28 @@ class Line {
     return nullptr;
   }
 
-  const char* value(Attribute& a) {
+  // A whole number of more than 64 bits is no real one: these are printed with an exponent.
+  const char* value(Attribute& a, std::deque<std::string>& texts) {
     const size_t end = rest_.find_first_of(",)");
     if (end == std::string_view::npos) return "a value that does not end";
     const std::string_view text = rest_.substr(0, end);
+    uint64_t positive = 0;
     int64_t negative = 0;
-    if (to_number(text, a.number)) {
+    if (text.empty()) {
+      a.type = kNothing;
+    } else if (to_number(text, positive)) {
       a.type = kUint64;
+      a.number = positive;
     } else if (to_number(text, negative)) {
       a.type = kInt64;
       a.number = static_cast<uint64_t>(negative);
-    } else {
+    } else if (text.find_first_of(".en") != text.npos && to_number(text, a.real)) {
       a.type = kDouble;
-      (void)std::from_chars(text.data(), text.data() + text.size(), a.real);
+    } else {
+      return texts
+          .emplace_back("\"" + std::string(text.substr(0, 40)) +
+                        "\": want a number of at most 64 bits, or a text in quotes")
+          .c_str();
     }
     rest_ = rest_.substr(end);
     return nullptr;
@@ -150,7 +159,9 @@ bool is_text_line(std::string_view line) {
   if (line.size() < kShape.size()) return false;
   for (size_t i = 0; i < kShape.size(); ++i)
     if (kShape[i] == 'd' ? line[i] < '0' || line[i] > '9' : line[i] != kShape[i]) return false;
-  return line.find(" (((") != std::string_view::npos;
+  // Two digits compare as their numbers do; 60 is a leap second.
+  return line.substr(0, 2) < "24" && line.substr(3, 2) < "60" && line.substr(6, 2) <= "60" &&
+         line.find(" (((") != std::string_view::npos;
 }
 
 Result<bool> Records::text(Record& r) {
