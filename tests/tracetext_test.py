@@ -171,7 +171,8 @@ def test_errors_name_file_line_and_nodes():
         says(r't\.0:2: open\(\): argument 1 \(pathname\) is .*: want a text without a NUL', one + 'open("/a\\0b", 0) = 4\n')
         says(r"t\.0:1: write\(\): there is no result", "write(3, 4)\n")
         says(r"t\.0:2: write\(\): the arguments do not end.*cut short", one + "write(3, 4")
-        says(r"t\.0:1: write\(\): the result is no number", "write(3, 4) = four\n")
+        says(r"t\.0:1: write\(\): the result is \"four\": want a number, -1 ENAME or \?", "write(3, 4) = four\n")
+        says(r"t\.0:1: write\(\): \"<0\.1>\" after the result: want the end of the line", "write(3, 4) = 4 <0.1>\n")
 
 
 def test_keep_going_counts_lines():

@@ -163,7 +163,9 @@ bool Calls::result(std::string_view text, feign_activity& a) {
   }
   size_t n = 0;
   while (n < text.size() && !is_blank(text[n])) ++n;
-  if (!number_of(text.substr(0, n), a.result)) return wrong("the result is no number");
+  if (!number_of(text.substr(0, n), a.result))
+    return wrong("the result is \"" + std::string(text.substr(0, 40)) +
+                 "\": want a number, -1 ENAME or ?");
   text = trimmed(text.substr(n));
   if (a.result == -1) {
     // Without its reason, a failure cannot be compared.
@@ -175,7 +177,8 @@ bool Calls::result(std::string_view text, feign_activity& a) {
     text = trimmed(text.substr(name.size()));
   }
   if (!text.empty() && !(text.front() == '(' && text.back() == ')'))
-    return wrong("\"" + std::string(text.substr(0, 40)) + "\" after the result");
+    return wrong("\"" + std::string(text.substr(0, 40)) +
+                 "\" after the result: want the end of the line");
   return true;
 }
 
