@@ -711,6 +711,10 @@ INSTANTIATE_TEST_SUITE_P(
             "bad-loses",
             "modifier sample: keeps order, emits what is due, and once: process() gave FEIGN_OK, "
             "though this failed: sample: depend(): activity "},
+        Broken{
+            "bad-values",
+            "modifier sample: keeps order, emits what is due, and once: emitted an activity with "
+            "values that host->set_values() did not give it"},
         Broken{"bad-prints", "prints nothing on standard output: it printed: at the end"},
         Broken{"bad-looks-too-far",
                "modifier sample: can be created: sample: look-ahead of 4294967295 activities, want "

@@ -53,6 +53,9 @@ class Judge {
     if (j.in_hand_.erase(a) == 0)
       return j.breaks("emitted an activity that was not its own: twice, or one that was not due");
     if (a->host != kMark) return j.breaks("changed feign_activity.host");
+    const std::vector<uint64_t>& own = Record::of(a)->values;
+    if (a->value_count != own.size() || (a->value_count != 0 && a->values != own.data()))
+      return j.breaks("emitted an activity with values that host->set_values() did not give it");
     if (a->id == 0) {
       a->id = j.last_id_ + 1;
       a->marks |= FEIGN_INJECTED;

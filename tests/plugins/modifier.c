@@ -27,6 +27,7 @@
 #define LOSES 19        /* goes on when depend() was refused */
 #define PRINTS 20       /* on standard output */
 #define DOES_WITHOUT 21 /* create() says what it failed at, and goes on: that is no fault */
+#define VALUES 22       /* values of its own instead of set_values() */
 #ifndef BREAK
 #define BREAK 0
 #endif
@@ -92,6 +93,12 @@ static feign_status process(void* self, const feign_window* in, feign_sink* out)
   if (in->due > 2) in->items[2]->flags ^= 1;
 #elif BREAK == NO_TEXT
   if (in->due > 0) in->items[0]->path = 0x7FFFFFFF;
+#elif BREAK == VALUES
+  static const uint64_t own = 1;
+  if (in->due > 0) {
+    in->items[0]->values = &own;
+    in->items[0]->value_count = 1;
+  }
 #elif BREAK == LOSES
   if (in->due > 0) {
     const feign_host* host = ((Self*)self)->host;
