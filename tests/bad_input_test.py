@@ -1074,7 +1074,7 @@ def test_full_output_device_and_a_reader_that_has_seen_enough():
     if not os.path.exists("/dev/full"):
         raise Skip("there is no /dev/full")
     with Tmp() as tmp:
-        for args in (("info", SHIPPED), ("--help",), ("replay", "--help"), ("--version",), ("man",), ("generate", os.path.join(TOP, "tests", "layer", "odd.h"), "-o", os.path.join(tmp, "made"))):
+        for args in (("info", SHIPPED), ("--help",), ("replay", "--help"), ("--version",), ("man",), ("check", plugin("null")), ("generate", os.path.join(TOP, "tests", "layer", "odd.h"), "-o", os.path.join(tmp, "made"))):
             command = [os.path.join(BUILD, "core", "feign"), *args]
             with open("/dev/full", "w") as full:
                 done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -23,11 +23,13 @@
 #include <iterator>
 
 #include "base/fd.h"
+#include "base/output.h"
 #include "base/progress.h"
 #include "check/rules.h"
 #include "plugin/object.h"
 #include "plugin/options.h"
 #include "plugin/plugin.h"
+#include "report/format.h"
 #include "trace/native.h"
 #include "trace/record.h"
 #include "window/pipeline.h"
@@ -271,8 +273,10 @@ class Score {
       bad("ended the process");
   }
   // The exit status of all.
-  int say(const std::string& path) const {
-    std::printf("%s: %u ok, %u failed, %u skipped\n", path.c_str(), good_, bad_, skipped_);
+  Result<int> say(const std::string& path) const {
+    const auto said = put_text(
+        format("%s: %u ok, %u failed, %u skipped\n", path.c_str(), good_, bad_, skipped_), "");
+    if (!said) return said.error();
     return bad_ == 0 ? 0 : 1;
   }
   const std::string& unloadable() const { return unloadable_; }
