@@ -1114,6 +1114,8 @@ def test_output_to_what_is_no_regular_file():
         os.symlink("round.txt", around := os.path.join(tmp, "round.txt"))
         refuses("replay", trace, "--root", root, "-o", around, text="Too many levels of symbolic links")
         assert os.path.islink(later) and os.path.islink(around)
+        r = subprocess.run([FEIGN, "replay", trace, "-q", "--root", root, "--waits", "-"], cwd=tmp, stdout=subprocess.PIPE, check=True)
+        assert r.stdout.startswith(b"since_us\t") and not os.path.exists(os.path.join(tmp, "-")), r.stdout
         for option in "--output", "--waits":
             with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
                 r = feign("replay", trace, "--root", root, option, fifo, timeout=60)

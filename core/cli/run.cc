@@ -565,7 +565,8 @@ Result<void> Run::prepare() {
 }
 
 Result<void> Run::open_logs() {
-  if (!options_.replay.waits.empty() && !can_be_written(of_rank(options_.replay.waits, rank())))
+  const std::string waits = of_rank(options_.replay.waits, rank());
+  if (!waits.empty() && waits != "-" && !can_be_written(waits))
     return errno_error("write " + options_.replay.waits, errno);
   if (options_.replay.activities.empty()) return {};
   auto created = ActivityLog::create(of_rank(options_.replay.activities, rank()));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 
 #include "base/output.h"
 #include "report/format.h"
@@ -84,24 +83,20 @@ Result<void> write_waits(const std::string& path, const std::shared_ptr<const Na
   if (auto done = find(plan, lines); !done) return done;
   std::sort(lines.begin(), lines.end(),
             [](const Line& a, const Line& b) { return a.wait->from_ns < b.wait->from_ns; });
-  OutputFile file;
-  FILE* out = file.open(path) ? fdopen(file.fd(), "w") : nullptr;
-  if (out == nullptr) return errno_error("write " + path, errno);
-  (void)file.keep_fd();
-  fputs("since_us\twaited_us\tstream\tcall\tfor_stream\tfor_call\trule\tplace\tfor_place\n", out);
-  if (!complete) fputs("# the first waits are missing: there were more than are kept\n", out);
+  std::string text =
+      "since_us\twaited_us\tstream\tcall\tfor_stream\tfor_call\trule\tplace\tfor_place\n";
+  if (!complete) text += "# the first waits are missing: there were more than are kept\n";
   for (const Line& l : lines) {
     const Waited& w = *l.wait;
-    fprintf(out, "%.3f\t%.3f\t%" PRIu32 "\t%s\t%" PRIu32 "\t%s\t%s\t%s\t%s\n",
-            static_cast<double>(w.from_ns - std::min(begin_ns, w.from_ns)) / 1000,
-            static_cast<double>(w.to_ns - std::min(w.from_ns, w.to_ns)) / 1000, w.stream,
-            text_of(l.waits, tables).c_str(), w.for_stream, text_of(l.awaited, tables).c_str(),
-            std::string(tables.strings.text(w.rule)).c_str(), tables.place(w.place).c_str(),
-            l.awaited.op != 0 ? tables.place(l.awaited.place).c_str() : "-");
+    text +=
+        format("%.3f\t%.3f\t%" PRIu32 "\t%s\t%" PRIu32 "\t%s\t%s\t%s\t%s\n",
+               static_cast<double>(w.from_ns - std::min(begin_ns, w.from_ns)) / 1000,
+               static_cast<double>(w.to_ns - std::min(w.from_ns, w.to_ns)) / 1000, w.stream,
+               text_of(l.waits, tables).c_str(), w.for_stream, text_of(l.awaited, tables).c_str(),
+               std::string(tables.strings.text(w.rule)).c_str(), tables.place(w.place).c_str(),
+               l.awaited.op != 0 ? tables.place(l.awaited.place).c_str() : "-");
   }
-  const bool wrong = ferror(out) != 0;
-  if ((fclose(out) != 0) | wrong || !file.finish()) return errno_error("write " + path, errno);
-  return {};
+  return put_text(text, path);
 }
 
 }  // namespace feign
