@@ -83,6 +83,16 @@ def test_the_papers_example():
         assert r.status == 0 and r.json()["bytes_written"] == 4096, r.err
 
 
+def test_calls_alone_are_known_by_the_name():
+    """Without their pauses they look as if strace had printed them, which has more arguments."""
+    with Tmp() as tmp:
+        calls = 'open("/f", 66, 420) = 3\nread(3, 100) = 50\n'
+        put(tmp, "t.tracetext", calls)
+        assert "read(fd=#1, count=100) = 50" in text_of(tmp, os.path.join(tmp, "t.tracetext"))
+        put(tmp, "u.tracetext", '1.5 open("/f", O_RDWR|O_CREAT, 0644) = 3 <0.1>\n')
+        assert feign("info", os.path.join(tmp, "u.tracetext"), "--json").json()["provider"] == "strace"
+
+
 def test_a_wait_becomes_a_dependency_on_the_call_before_its_signal():
     with Tmp() as tmp:
         trace = nodes(tmp,

@@ -564,11 +564,13 @@ void Provider::was_emitted(Node& node, uint64_t id) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-// Calls and comments without a time, and something that only this format has.
-int probe(const char*, const void* head, size_t size) noexcept try {
+// Calls and comments without a time, and something that only this format has, or the name that its
+// writer gives: read(3, 100) alone may be what strace printed of more arguments.
+int probe(const char* path, const void* head, size_t size) noexcept try {
   std::string_view text(static_cast<const char*>(head), size);
   if (text.find('\0') != std::string_view::npos) return 0;
-  bool typical = trimmed(text).starts_with("/*");
+  bool typical = trimmed(text).starts_with("/*") ||
+                 std::string_view(path).find(".tracetext") != std::string_view::npos;
   int lines = 0, good = 0;
   Comments comments;
   while (!text.empty() && lines < 200) {
