@@ -178,6 +178,7 @@ def test_errors_name_file_line_and_nodes():
         says(r"t\.0:1: write\(\): 1 arguments, want 2: fd, count", "write(3) = 4\n")
         says(r"t\.0:1: write\(\): argument 1 \(fd\) is \"x\": want a descriptor", "write(x, 4) = 4\n")
         says(r"t\.0:1: open\(\): argument 2 \(flags\) is \"O_NO\": want a number or names of flags", 'open("/a", O_NO) = 4\n')
+        says(r"t\.0:1: open\(\): argument 2 \(flags\) is \"4294967296\": want a number of at most 32 bits", 'open("/a", 4294967296) = 4\n')
         says(r't\.0:2: open\(\): argument 1 \(pathname\) is .*: want a text without a NUL', one + 'open("/a\\0b", 0) = 4\n')
         says(r"t\.0:1: write\(\): there is no result", "write(3, 4)\n")
         says(r"t\.0:2: write\(\): the arguments do not end.*cut short", one + "write(3, 4")

@@ -119,6 +119,10 @@ bool Calls::argument(const feign_arg_info& arg, std::string_view text, bool data
         value = arg.slot == FEIGN_SLOT_VALUE ? FEIGN_NO_OFFSET : 0;
       } else if (!flags(arg, text, value)) {
         return wrong(arg.name_count != 0 ? "want a number or names of flags" : "want a number");
+      } else if ((arg.slot == FEIGN_SLOT_FLAGS || arg.slot == FEIGN_SLOT_MODE) &&
+                 static_cast<int64_t>(value) != static_cast<int32_t>(value) &&
+                 value != static_cast<uint32_t>(value)) {
+        return wrong("want a number of at most 32 bits");
       }
   }
   switch (arg.slot) {
