@@ -117,6 +117,30 @@ def test_without_messages_ranks_come_to_a_file_in_the_order_that_those_gave():
                 assert report["mismatched"] == 0 and os.path.getsize(f"{root}{there}/result") == 1000, report["mismatches"]
 
 
+def test_without_messages_who_is_in_a_collective_call_on_a_file_is_waited_for_by_none_that_it_waits_for():
+    """A flush of one rank came after a change of the size that another one had gone on to, in which all meet: both waited for ever."""
+    with Tmp() as tmp:
+        trace, _ = recorded_where_it_works(tmp, 4, """
+            #include <mpi.h>
+            int main(void) {
+              MPI_File file;
+              MPI_Init(NULL, NULL);
+              MPI_File_open(MPI_COMM_WORLD, "data", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+              for (int i = 0; i < 50; ++i) {
+                MPI_File_sync(file);
+                MPI_File_set_size(file, 1000 + i);
+              }
+              MPI_File_close(&file);
+              MPI_Finalize();
+              return 0;
+            }
+            """)
+        with Tmp() as root:
+            report = replayed(4, trace, "--root", root, "--with", "filter,preset=workload", "--replayer", "posix", "--replayer", "mpi,comm=none",
+                              "--patience", "10s")
+            assert report["mismatched"] == 0 and calls(report, "MPI_File_sync", "MPI_File_set_size", layer="mpiio") == [200, 200], report["mismatches"]
+
+
 def test_requests_are_as_many_as_they_are():
     """Each is waited for, and each wildcard gets what it got, also where a list of them fills several records."""
     with Tmp() as tmp:

@@ -102,10 +102,12 @@ PluginSpec depend_for(const Line& line, bool several) {
   for (const Chosen& c : line.replayers) {
     if (!several || std::string_view(c.component.table->name) != "mpi") continue;
     bool makes = true;
+    std::string io = "real";
     for (const auto& option : c.spec.options) {
       makes &= option.first != "comm" || option.second != "none";
-      if (option.first == "io" && option.second == "order") spec.options.push_back(option);
+      if (option.first == "io") io = option.second.value_or("");
     }
+    if (io == "order" || (io == "real" && !makes)) spec.options.emplace_back("io", io);
     if (makes)
       spec.options.emplace_back("rules", "handle+path+file+process+channel+threads+recorded");
   }

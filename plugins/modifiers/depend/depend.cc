@@ -83,16 +83,26 @@ void Depend::in_mpi(const feign_activity& a) {
     s.mpi = mpi ? FEIGN_DEPTH(a.marks) : UINT32_MAX;
     s.mpi_end = a.start_ns + a.duration_ns;
   }
-  if (on(kMpi) || (!mpi && (s.inside.empty() || s.inside.back().end == 0))) return;
+  const bool made = mpi && (!on(kMpi) || meets_without_messages(a));
+  if (!made && (s.inside.empty() || s.inside.back().end == 0)) return;
   if (s.inside.size() == kMostInside) s.inside.erase(s.inside.begin(), s.inside.end() - 8);
-  Inside& in = s.inside.emplace_back(Inside{a.id, mpi ? a.start_ns + a.duration_ns : 0, a.id});
-  if (!mpi) return;
+  Inside& in = s.inside.emplace_back(Inside{a.id, made ? a.start_ns + a.duration_ns : 0, a.id});
+  if (!made) return;
   in.until = in.end;
   const feign::Does does = message_of(a.op).does;
   const bool waits = effects_[a.op].effect == Effect::kNone && does != feign::Does::kInit &&
                      does != feign::Does::kFinalize;
   if (!waits) in.end = 0;
   if (options_.io == kIoOrder) file_meets(a, in);
+}
+
+// Collective calls on files can be made where messages are not, and others wait in them.
+bool Depend::meets_without_messages(const feign_activity& a) {
+  if (options_.io != kIoReal) return false;
+  const Message& m = message_of(a.op);
+  if (!m.file || m.meets != feign::Does::kMeet) return false;
+  const uint32_t comm = comm_of_file(a, m);
+  return comm != 0 && comm_of(comm).members > 1;
 }
 
 // A call of MPI-IO is not made: all ranks come to it, if it is a collective one, then what lies in
@@ -260,7 +270,7 @@ Point Depend::met(Point p) const {
 // Where MPI's calls are made, what lies in one has ended when that has: it may wait for the rank
 // that is at this call, which began before.
 bool Depend::still_in_mpi(Point p) const {
-  if (on(kMpi) || p.stream >= streams_.size()) return false;
+  if (p.stream >= streams_.size()) return false;
   const auto& inside = streams_[p.stream].inside;
   const auto at = upto(inside, p.id);
   return at != inside.begin() && std::prev(at)->end > me_start_;
@@ -458,7 +468,7 @@ using depend::Depend;
 using depend::Options;
 
 constexpr const char* kRanks[] = {"together", "apart", nullptr};
-constexpr const char* kIos[] = {"real", "order", nullptr};
+constexpr const char* kIos[] = {"as-messages", "real", "order", nullptr};
 constexpr feign_option kOptions[] = {
     {"rules", FEIGN_OPT_TEXT, offsetof(Options, rules),
      "handle+path+file+process+channel+mpi+threads+recorded", nullptr, 0, 0,
@@ -476,9 +486,10 @@ constexpr feign_option kOptions[] = {
      "Apart: MPI's calls are made, and order the ranks; no dependencies between them, but on what "
      "they do before their first message and after all have come to MPI_Finalize, for recorded and "
      "explicit ones, and those that io=order has."},
-    {"io", FEIGN_OPT_ENUM, offsetof(Options, io), "real", kIos, 0, 0,
-     "What replayer mpi has. Order: what lies in a collective call of MPI-IO is made after all "
-     "ranks have come to that, and comes before what it came before on any of them."},
+    {"io", FEIGN_OPT_ENUM, offsetof(Options, io), "as-messages", kIos, 0, 0,
+     "What replayer mpi has. As-messages: MPI-IO is made where rule mpi is left out. Real: also "
+     "where it is not (comm=none). Order: what lies in a collective call of MPI-IO is made after "
+     "all ranks have come to that, and comes before what it came before on any of them."},
 };
 
 constexpr feign_modifier kApi = feign::modifier<Depend, Options>();

@@ -36,10 +36,10 @@ struct Options {
   const char* edges;
   uint32_t reduce;
   uint32_t ranks;  // kTogether, kApart
-  uint32_t io;     // kIoReal, kIoOrder
+  uint32_t io;     // kIoAsMessages, kIoReal, kIoOrder
 };
 enum { kTogether, kApart };
-enum { kIoReal, kIoOrder };
+enum { kIoAsMessages, kIoReal, kIoOrder };
 enum Rule : uint32_t {
   kHandle,
   kPath,
@@ -355,6 +355,7 @@ class Depend {
   void left_mpi(uint64_t group);
   void next_job(Rank& rank);
   bool waits_for_no_message(Point p) const;
+  bool meets_without_messages(const feign_activity& a);
   void file_meets(const feign_activity& a, Inside& in);
   void comes(Comm& comm, uint64_t id);
   bool waits_for_some(Point p) const;
