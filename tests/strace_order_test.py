@@ -371,6 +371,8 @@ def test_files_without_times_are_in_the_order_of_messages():
                 for numbers in (7, 8), (9, 8):
                     files = {f"t.{pid}": [time + line for line in of] for pid, of in zip(numbers, (first, second))}
                     assert names_of(files) == list("abcde"), files
+    # Who has the other end is not known.
+    assert names_of({"t.7": [*pipes, 'read(3, "x", 1) = 1', made % "a", over], "t.8": [made % "b", over]}) == ["a", "b"]
     # By address; what is looked at stays there; who connects to others, or has others' messages, waits for nobody.
     for at in '{sa_family=AF_UNIX, sun_path="%ss"}, 110', "{sa_family=AF_INET, sin_port=htons(77), sin_addr=inet_addr(\"%s127.0.0.1\")}, 16":
         address, relative = at % "/x/" if "/" not in at and "UNIX" in at else at % "", at % ""

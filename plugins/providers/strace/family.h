@@ -91,6 +91,7 @@ class Family {
         if (const auto left = names_.find(as_given(c)); left != names_.end() && left->second != 0)
           --left->second;
     if (a.result <= 0 || !makes_process(e) || !members_.contains(a.result)) return 0;
+    messages_.are_shared(*m.ends);
     members_[a.result].ends = (a.flags & static_cast<uint32_t>(CLONE_FILES)) != 0
                                   ? m.ends
                                   : std::make_shared<Messages::Ends>(*m.ends);

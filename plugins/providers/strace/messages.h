@@ -34,6 +34,14 @@ class Messages {
 
   bool will_any_come() const { return !addresses_.empty(); }
 
+  // Another process of the trace has these, too.
+  void are_shared(const Ends& ends) {
+    for (const auto& [handle, end] : ends) {
+      if (end.reads != 0) ways_[end.reads].shared = true;
+      if (end.writes != 0) ways_[end.writes].shared = true;
+    }
+  }
+
   // Whether what the call has had from others is still to be sent.
   bool is_early(const Held& call, const Ends& ends) const {
     const feign_activity& a = call.a;
@@ -43,7 +51,7 @@ class Messages {
       case Effect::kCopy: {
         if (a.result <= 0) return false;
         const auto way = ways_.find(at(ends, a.handle).reads);
-        return way != ways_.end() &&
+        return way != ways_.end() && way->second.shared &&
                way->second.read + static_cast<uint64_t>(a.result) > way->second.written;
       }
       case Effect::kConnect: {
@@ -105,6 +113,7 @@ class Messages {
         if (to.connects > 0) --to.connects;
         const End mine = {new_way(), new_way(), 0};
         ends[a.handle] = mine;
+        are_shared({{a.handle, mine}});
         to.pending.push_back({mine.writes, mine.reads, 0});
         break;
       }
@@ -121,8 +130,9 @@ class Messages {
   }
 
  private:
-  struct Way {  // bytes
-    uint64_t written = 0, read = 0;
+  struct Way {
+    uint64_t written = 0, read = 0;  // bytes
+    bool shared = false;             // else all that is seen of it is one process's
   };
   struct Address {
     uint32_t binds = 0, connects = 0;  // that are to come
