@@ -48,7 +48,8 @@ class Family {
   }
   // Processes are numbered as they are made, and from the first numbers on again some day.
   int64_t turn_of(int64_t process) const {
-    return process < oldest_ ? process + (int64_t{1} << 32) : process;
+    constexpr int64_t kAll = int64_t{1} << 32;
+    return process < oldest_ && process < kAll ? process + kAll : process;
   }
 
   // Whether the next call of it comes after one of another process that is still to come; the

@@ -28,6 +28,7 @@ class Messages {
 
   // A call by which a process of the trace is to be bound to an address, or connected to it.
   void will_come(Effect effect, uint32_t address) {
+    if (address == 0) return;
     Address& at = addresses_[address];
     ++(effect == Effect::kBind ? at.binds : at.connects);
   }
@@ -105,11 +106,14 @@ class Messages {
         if (own.reads != 0 && !call.socket.peeks) ways_[own.reads].read += bytes;
         break;
       case Effect::kBind:
+        if (call.socket.address == 0) break;
         ends[call.socket.handle].address = call.socket.address;
         addresses_[call.socket.address].bound = true;
         break;
       case Effect::kConnect: {
-        Address& to = addresses_[call.socket.address];
+        const auto found = addresses_.find(call.socket.address);
+        if (found == addresses_.end() || found->second.binds == 0) break;  // nobody's here
+        Address& to = found->second;
         if (to.connects > 0) --to.connects;
         const End mine = {new_way(), new_way(), 0};
         ends[a.handle] = mine;

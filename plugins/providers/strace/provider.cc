@@ -449,6 +449,13 @@ feign_status Provider::find_next(size_t& at) {
     if (const feign_status status = read(*source); status < 0) return status;
   if (!std::exchange(begun_, true))
     if (const feign_status status = find_family(); status < 0) return status;
+  const auto begin_last = [&] {
+    const File file = std::move(later_.back());
+    later_.pop_back();
+    return begin(file);
+  };
+  while (!later_.empty() && later_.back().begins == 0)
+    if (const feign_status status = begin_last(); status < 0) return status;
   for (;;) {
     auto soonest = std::pair{Family::Wait::kLast, UINT64_MAX};  // whether it waits, when it comes
     at = 0;
@@ -457,20 +464,17 @@ feign_status Provider::find_next(size_t& at) {
         soonest = now;
         at = i;
       }
-    File next;
+    feign_status status = FEIGN_OK;
     if (!later_.empty()) {
-      if (later_.back().begins != 0 && !running_.empty() &&
-          later_.back().begins > running_[at]->front().ended())
+      if (!running_.empty() && later_.back().begins > running_[at]->front().ended())
         return FEIGN_OK;
-      next = std::move(later_.back());
-      later_.pop_back();
+      status = begin_last();
     } else if (!unborn_.empty() && soonest.first >= Family::Wait::kProcess) {
-      next = std::move(unborn_.begin()->second);  // who made it did not tell
-      unborn_.erase(unborn_.begin());
+      status = begin(unborn_.extract(unborn_.begin()).mapped());  // who made it did not tell
     } else {
       return FEIGN_OK;
     }
-    if (const feign_status status = begin(next); status < 0) return status;
+    if (status < 0) return status;
   }
 }
 
