@@ -116,7 +116,14 @@ bool about_lock(const Claims& given_up, const Claims& call) {
 
 Socket socket_of(Effect effect, std::string_view call, const feign_host* host) {
   constexpr std::string_view kAddresses[] = {"sun_path=", "sin_port=", "sin6_port="};
+  constexpr std::string_view kOwn[] = {"\"/dev/fd/", "\"/proc/self/fd/"};
   Socket socket;
+  if (effect == Effect::kOpen)
+    for (const std::string_view own : kOwn)
+      if (const size_t at = call.find(own); at != call.npos) {
+        Scan number(call.substr(at + own.size()));
+        if (int64_t fd = 0; number.number(fd)) socket.handle = FEIGN_FD(fd);
+      }
   if (effect == Effect::kReceive) socket.peeks = call.find("MSG_PEEK") != call.npos;
   if (effect != Effect::kBind && effect != Effect::kConnect && effect != Effect::kAccept)
     return socket;

@@ -91,6 +91,9 @@ class Messages {
           ends[FEIGN_FD(call.values[1])].reads = last_way_;
         }
         break;
+      case Effect::kOpen:  // /dev/fd/3
+        if (call.socket.handle != 0) ends[FEIGN_FD(a.result)] = at(ends, call.socket.handle);
+        break;
       case Effect::kEventfd:
         ends[FEIGN_FD(a.result)] = {new_way(), last_way_};
         break;

@@ -29,9 +29,9 @@ namespace feign::strace {
 struct Process;
 class Family;
 
-// What a call on a socket says of it besides its arguments.
+// What a call says of a socket, or of a pipe that it opens once more, besides its arguments.
 struct Socket {
-  uint32_t handle = 0;   // of who binds or listens
+  uint32_t handle = 0;   // of who binds or listens, or which is opened
   uint32_t address = 0;  // that it is bound or connected to: a path's last name, or a port
   bool peeks = false;    // what is received stays there
 };
