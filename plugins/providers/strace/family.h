@@ -52,16 +52,22 @@ class Family {
     return process < oldest_ && process < kAll ? process + kAll : process;
   }
 
+  // Its next call is the front: those before it have been made.
+  void comes_to(Source& process) {
+    Member& m = members_[process.pid()];
+    const Signals& signals = process.front().signals;
+    for (const int64_t to : signals.sent) ++signals_[members_.contains(to) ? to : 0];
+    for (const int64_t from : signals.came) m.signals += members_.contains(from);
+    m.ended.insert(signals.ended.begin(), signals.ended.end());
+  }
+
   // Whether the next call of it comes after one of another process that is still to come; the
   // process whose turn it is to be made is `next_turn`. Who waits for a message, for its turn, for
   // a signal or a name, or as a lock is not what it was found to be, goes first where all wait: not
   // all is seen.
   enum class Wait : uint8_t { kNone, kMessage, kProcess, kLast };
   Wait waits(Source& process, const Account& shared, const Names& there, int64_t next_turn) {
-    const Member& m = members_[process.pid()];
-    Signals& signals = process.front().signals;
-    for (const int64_t to : std::exchange(signals.sent, {}))  // all calls before it have been made
-      ++signals_[members_.contains(to) ? to : 0];
+    Member& m = members_[process.pid()];
     if (m.runs_in != 0 && !is_over(m.runs_in) && !members_[m.runs_in].left) return Wait::kProcess;
     if (ends_group(process.front()) && others_go_on(process, m.group)) return Wait::kProcess;
     const int64_t of = waited_for(process.front());
@@ -69,10 +75,8 @@ class Family {
     const feign_activity& a = process.front().a;
     if (makes_process(posix_calls()[a.op].effect) && a.result > 0 && next_turn < turn_of(a.result))
       return Wait::kMessage;
-    const bool signalled = std::all_of(signals.ended.begin(), signals.ended.end(),
-                                       [&](int64_t child) { return is_over(child); }) &&
-                           m.signals + of_the_trace(signals.came) <= sent_to(process.pid(), m);
-    if (!signalled) return Wait::kMessage;
+    std::erase_if(m.ended, [&](int64_t child) { return is_over(child); });
+    if (!m.ended.empty() || m.signals > sent_to(process.pid(), m)) return Wait::kMessage;
     const bool fits = shared.fits(process.front().shown.lock) &&
                       !finds_what_is_made_later(process.front().claims, there);
     return fits && !messages_.is_early(process.front(), *m.ends) ? Wait::kNone : Wait::kMessage;
@@ -83,7 +87,6 @@ class Family {
     const feign_activity& a = process.front().a;
     Member& m = members_[process.pid()];
     m.runs_in = 0;
-    m.signals += of_the_trace(process.front().signals.came);
     const Effect e = posix_calls()[a.op].effect;
     if (e == Effect::kExec && a.result == 0) m.left = true;
     messages_.note(process.front(), *m.ends);
@@ -109,16 +112,12 @@ class Family {
   struct Member {
     Source* source = nullptr;
     std::shared_ptr<Messages::Ends> ends;
-    bool left = false;    // the memory of its maker: it called exec
-    int64_t runs_in = 0;  // the process that has its memory until then (vfork)
-    int64_t group = 0;    // it is a thread of, if there are several
-    size_t signals = 0;   // that came
+    bool left = false;                  // the memory of its maker: it called exec
+    int64_t runs_in = 0;                // the process that has its memory until then (vfork)
+    int64_t group = 0;                  // it is a thread of, if there are several
+    size_t signals = 0;                 // of others of the trace, that came by its next call
+    std::unordered_set<int64_t> ended;  // who had ended by then, as it was told
   };
-  size_t of_the_trace(const std::vector<int64_t>& processes) const {
-    return static_cast<size_t>(
-        std::count_if(processes.begin(), processes.end(),
-                      [&](int64_t process) { return members_.contains(process); }));
-  }
   // Signals to it, to its process, and to groups of processes.
   size_t sent_to(int64_t process, const Member& m) const {
     const auto sent = [&](int64_t to) {

@@ -437,7 +437,10 @@ feign_status Provider::begin(const File& file) {
 
 // Its next call; none is left if it is over.
 feign_status Provider::read(Source& source) {
-  if (const feign_status status = source.fill(); status < 0 || !source.empty()) return status;
+  if (const feign_status status = source.fill(); status < 0 || !source.empty()) {
+    if (family_ && status >= 0) family_->comes_to(source);
+    return status;
+  }
   source.close();
   std::erase(running_, &source);
   return FEIGN_OK;
@@ -463,6 +466,7 @@ feign_status Provider::find_next(size_t& at) {
       if (const auto now = std::pair{waits(*running_[i]), when(*running_[i])}; now < soonest) {
         soonest = now;
         at = i;
+        if (now == std::pair{Family::Wait::kNone, uint64_t{0}}) break;  // none comes before
       }
     feign_status status = FEIGN_OK;
     if (!later_.empty()) {
