@@ -424,10 +424,6 @@ def test_files_without_times_have_what_is_found_after_whoever_made_it():
         for made in ["fork() = 8"], ["fork() = 8", 'stat("x", 0x1) = -1 ENOENT (No such file or directory)']:
             files = {"t.7": [*made, finds, 'mkdir("b", 0700) = 0', over], "t.8": ['mkdir("a", 0700) = 0', makes, over]}
             assert [name for name in names_of(files) if name != "x"] == ["a", "b"], files
-    # In a directory that was made nothing is but what calls made in it.
-    files = {"t.7": ['mkdir("d", 0700) = 0', "fork() = 8", 'openat(AT_FDCWD, "d/x", O_RDONLY) = 3', 'mkdir("b", 0700) = 0', over],
-             "t.8": ['mkdir("a", 0700) = 0', 'openat(AT_FDCWD, "d/x", O_WRONLY|O_CREAT, 0600) = 3', over]}
-    assert names_of(files) == ["d", "a", "b"], names_of(files)
 
 
 def test_files_without_times_of_threads_that_another_ends_come_before():

@@ -146,16 +146,18 @@ class Family {
            });
   }
   static uint32_t as_given(const Claim& c) { return c.text != 0 ? c.text : c.name; }
-  // Whether a call finds a name that is not there, or is still to be made, or something in a
-  // directory that is empty.
+  // Whether a call finds a name that is still to be made, or something in a directory that is
+  // empty.
   bool finds_what_is_made_later(Claims claims, const Names& there) const {
-    const auto finds = [](const Claim& c) { return c.before == There::kYes; };
-    if (std::none_of(claims.begin(), claims.end(), finds)) return false;
+    const auto later = [&](const Claim& c) {
+      if (c.holds == Claim::kSomething) return true;
+      const auto left = names_.find(as_given(c));
+      return c.before == There::kYes && left != names_.end() && left->second != 0;
+    };
+    if (std::none_of(claims.begin(), claims.end(), later)) return false;
     there.look_up(claims);
     return std::any_of(claims.begin(), claims.end(), [&](const Claim& c) {
-      if (!finds(c) || c.was == There::kYes) return !c.finds(c.held);
-      const auto left = names_.find(as_given(c));
-      return c.was == There::kNo || (left != names_.end() && left->second != 0);
+      return !c.finds(c.held) || (c.was != There::kYes && c.holds != Claim::kSomething && later(c));
     });
   }
   // Who is over when the call ends, 0 if it tells of nobody.
