@@ -424,6 +424,9 @@ def test_files_without_times_have_what_is_found_after_whoever_made_it():
         for made in ["fork() = 8"], ["fork() = 8", 'stat("x", 0x1) = -1 ENOENT (No such file or directory)']:
             files = {"t.7": [*made, finds, 'mkdir("b", 0700) = 0', over], "t.8": ['mkdir("a", 0700) = 0', makes, over]}
             assert [name for name in names_of(files) if name != "x"] == ["a", "b"], files
+            # Seconds that are told decide first.
+            timed = {name: [time + line for line in file] for (name, file), time in zip(files.items(), ("10:00:01 ", "10:00:59 "))}
+            assert [name for name in names_of(timed) if name != "x"] == ["b", "a"], timed
 
 
 def test_files_without_times_of_threads_that_another_ends_come_before():

@@ -431,7 +431,7 @@ feign_status Source::call(Process& p, uint64_t time, std::string_view text, uint
     if (k.left_out->why == std::string_view("signals") && is_one_of_unordered() &&
         result_of(text.substr(end_of_call(text))) == "0")
       for (const size_t argument : {1, 0})  // tgkill(7, 8, …, kill(8, …
-        if (const int64_t to = raw_number(text, argument); to != -1) {
+        if (const int64_t to = raw_number(text, argument); to != -1 && (argument == 0 || to > 0)) {
           p.signals.sent.push_back(to);
           break;
         }

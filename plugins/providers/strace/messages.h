@@ -6,8 +6,8 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "feign.h"
 #include "providers/overlap/files.h"
@@ -33,6 +33,11 @@ class Messages {
     ++(effect == Effect::kBind ? at.binds : at.connects);
   }
 
+  void one_will_accept() { ++accepting_; }
+  // Where several accept, the nth connect is nobody's nth accept.
+  void has_looked_ahead() {
+    std::erase_if(addresses_, [&](const auto& a) { return accepting_ > 1 || a.second.binds == 0; });
+  }
   bool will_any_come() const { return !addresses_.empty(); }
 
   // Another process of the trace has these, too.
@@ -61,7 +66,7 @@ class Messages {
       }
       case Effect::kAccept: {
         const auto to = addresses_.find(at(ends, call.socket.handle).address);
-        return a.result >= 0 && to != addresses_.end() && to->second.pending.empty() &&
+        return a.result >= 0 && to != addresses_.end() && to->second.nobody_pends() &&
                to->second.connects != 0;
       }
       default:
@@ -111,11 +116,12 @@ class Messages {
       case Effect::kBind:
         if (call.socket.address == 0) break;
         ends[call.socket.handle].address = call.socket.address;
-        addresses_[call.socket.address].bound = true;
+        if (const auto to = addresses_.find(call.socket.address); to != addresses_.end())
+          to->second.bound = true;
         break;
       case Effect::kConnect: {
         const auto found = addresses_.find(call.socket.address);
-        if (found == addresses_.end() || found->second.binds == 0) break;  // nobody's here
+        if (found == addresses_.end()) break;  // nobody's here
         Address& to = found->second;
         if (to.connects > 0) --to.connects;
         const End mine = {new_way(), new_way(), 0};
@@ -126,9 +132,8 @@ class Messages {
       }
       case Effect::kAccept: {
         const auto to = addresses_.find(at(ends, call.socket.handle).address);
-        if (to == addresses_.end() || to->second.pending.empty()) break;
-        ends[FEIGN_FD(a.result)] = to->second.pending.front();
-        to->second.pending.pop_front();
+        if (to == addresses_.end() || to->second.nobody_pends()) break;
+        ends[FEIGN_FD(a.result)] = to->second.pending[to->second.accepted++];
         break;
       }
       default:
@@ -144,7 +149,9 @@ class Messages {
   struct Address {
     uint32_t binds = 0, connects = 0;  // that are to come
     bool bound = false;
-    std::deque<End> pending;  // the other ends of those that are connected to it
+    std::vector<End> pending;  // the other ends of those that are connected to it
+    size_t accepted = 0;       // of these
+    bool nobody_pends() const { return accepted == pending.size(); }
   };
   static End at(const Ends& ends, uint32_t handle) {
     const auto end = ends.find(handle);
@@ -160,6 +167,7 @@ class Messages {
 
   std::unordered_map<uint64_t, Way> ways_;
   uint64_t last_way_ = 0;
+  uint32_t accepting_ = 0;  // processes
   std::unordered_map<uint32_t, Address> addresses_;
 };
 

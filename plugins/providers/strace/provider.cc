@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -403,6 +404,7 @@ feign_status Provider::find_family() {
       return trace_.host->fail(trace_.host, input.error().code(), input.error().text().c_str());
     Source(trace_, std::make_unique<Lines>(std::move(*input)), 0, -1, 1).look_ahead(*family);
   }
+  family->messages().has_looked_ahead();
   if (family->tells_nothing()) return FEIGN_OK;
   family_ = std::move(family);
   for (const File& file : later_) family_->expects(file.pid);
@@ -460,20 +462,25 @@ feign_status Provider::find_next(size_t& at) {
   while (!later_.empty() && later_.back().begins == 0)
     if (const feign_status status = begin_last(); status < 0) return status;
   for (;;) {
-    auto soonest = std::pair{Family::Wait::kLast, UINT64_MAX};  // whether it waits, when it comes
+    // What is waited for by a guess decides within a second alone.
+    using Turn = std::tuple<bool, uint64_t, Family::Wait, uint64_t>;
+    Turn soonest = {true, UINT64_MAX, Family::Wait::kLast, UINT64_MAX};
     at = 0;
-    for (size_t i = 0; i < running_.size(); ++i)
-      if (const auto now = std::pair{waits(*running_[i]), when(*running_[i])}; now < soonest) {
-        soonest = now;
-        at = i;
-        if (now == std::pair{Family::Wait::kNone, uint64_t{0}}) break;  // none comes before
-      }
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const Family::Wait wait = waits(*running_[i]);
+      const uint64_t time = when(*running_[i]);
+      const Turn turn = {wait >= Family::Wait::kProcess, time / kSecond, wait, time};
+      if (turn >= soonest) continue;
+      soonest = turn;
+      at = i;
+      if (wait == Family::Wait::kNone && time == 0) break;  // none comes before
+    }
     feign_status status = FEIGN_OK;
     if (!later_.empty()) {
       if (!running_.empty() && later_.back().begins > running_[at]->front().ended())
         return FEIGN_OK;
       status = begin_last();
-    } else if (!unborn_.empty() && soonest.first >= Family::Wait::kProcess) {
+    } else if (!unborn_.empty() && std::get<0>(soonest)) {
       status = begin(unborn_.extract(unborn_.begin()).mapped());  // who made it did not tell
     } else {
       return FEIGN_OK;

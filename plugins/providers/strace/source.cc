@@ -424,7 +424,8 @@ feign_status Source::line(std::string_view text) {
     if (const auto at = processes_.find(pid); at != processes_.end()) settles(*at->second, rest);
   if ((kind == '+' || kind == '-') && is_message(rest)) {
     if (kind == '+') return message(pid, time, rest.substr(4));
-    if (is_one_of_unordered()) signal_came(process(pid), rest);
+    if (const auto p = processes_.find(pid); p != processes_.end() && is_one_of_unordered())
+      signal_came(*p->second, rest);
     return FEIGN_OK;
   }
   if (kind == '<' && rest.starts_with("<... ")) return resumed(pid, rest);
@@ -586,8 +587,10 @@ feign_status Source::gives_up() {
 
 // What its calls make: processes, names, and sockets' addresses and connections.
 void Source::look_ahead(Family& family) {
-  constexpr std::string_view kAny[] = {"fork(", "clone", "bind(", "connect(", "O_EXCL", "mkdir"};
+  constexpr std::string_view kAny[] = {"fork(",    "clone",  "bind(", "accept",
+                                       "connect(", "O_EXCL", "mkdir"};
   std::string_view text;
+  bool accepts = false;
   for (auto got = lines_->next(text); got && *got; got = lines_->next(text)) {
     if (std::none_of(std::begin(kAny), std::end(kAny),
                      [&](std::string_view name) { return text.find(name) != text.npos; }))
@@ -607,6 +610,9 @@ void Source::look_ahead(Family& family) {
       case Effect::kConnect:
         if (told >= 0 || rest.find(" EINPROGRESS", end) != rest.npos)
           family.messages().will_come(e, socket_of(e, rest, trace_.host).address);
+        break;
+      case Effect::kAccept:
+        if (told >= 0 && !std::exchange(accepts, true)) family.messages().one_will_accept();
         break;
       case Effect::kOpen:
       case Effect::kMkdir: {
