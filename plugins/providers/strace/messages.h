@@ -62,7 +62,7 @@ class Messages {
       }
       case Effect::kConnect: {
         const auto to = addresses_.find(call.socket.address);
-        return connects(a) && to != addresses_.end() && to->second.binds != 0 && !to->second.bound;
+        return connects(a) && to != addresses_.end() && !to->second.bound;
       }
       case Effect::kAccept: {
         const auto to = addresses_.find(at(ends, call.socket.handle).address);
@@ -114,7 +114,6 @@ class Messages {
         if (own.reads != 0 && !call.socket.peeks) ways_[own.reads].read += bytes;
         break;
       case Effect::kBind:
-        if (call.socket.address == 0) break;
         ends[call.socket.handle].address = call.socket.address;
         if (const auto to = addresses_.find(call.socket.address); to != addresses_.end())
           to->second.bound = true;
